@@ -111,6 +111,8 @@ public final class Roundtrip {
             case "authorize" -> Security.authorize(request, JSON);
             case "map_names" -> Security.mapNames(request, JSON);
             case "jaas" -> Security.jaas(request, JSON);
+            case "certificate_names" -> Security.certificateNames(request, JSON);
+            case "stores" -> Security.stores(request, JSON);
             case "partition_changes" -> PartitionChanges.change(request, JSON);
             case "transact" -> Transactional.transact(request, properties(request), JSON);
             case "pass_on" -> Transactional.passOn(request, properties(request.get("consumer")), properties(request), JSON);

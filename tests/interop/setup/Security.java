@@ -2,9 +2,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayInputStream;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
 import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,7 +22,9 @@ import org.apache.kafka.common.acl.AccessControlEntryFilter;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.SaslConfigs;
+import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
@@ -28,6 +36,7 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.JaasContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
@@ -172,6 +181,53 @@ final class Security {
             }
         }
         return answer;
+    }
+
+    /** The owners' names of certificates. */
+    static ObjectNode certificateNames(JsonNode request, ObjectMapper json) throws Exception {
+        ObjectNode answer = json.createObjectNode();
+        ArrayNode results = answer.putArray("results");
+        CertificateFactory factory = CertificateFactory.getInstance("X.509");
+        for (JsonNode each : request.get("certificates")) {
+            byte[] der = Base64.getDecoder().decode(each.asText());
+            X509Certificate certificate = (X509Certificate) factory.generateCertificate(new ByteArrayInputStream(der));
+            results.add(certificate.getSubjectX500Principal().getName());
+        }
+        return answer;
+    }
+
+    /** For each set of ssl settings the certificate of the key and the certificates that are trusted; false where Kafka refuses it. */
+    static ObjectNode stores(JsonNode request, ObjectMapper json) throws Exception {
+        ObjectNode answer = json.createObjectNode();
+        ArrayNode results = answer.putArray("results");
+        ConfigDef definition = new ConfigDef();
+        SslConfigs.addClientSslSupport(definition);
+        for (JsonNode each : request.get("settings")) {
+            Map<String, String> given = new HashMap<>();
+            each.fields().forEachRemaining(entry -> given.put(entry.getKey(), entry.getValue().asText()));
+            try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
+                factory.configure(definition.parse(given));
+                ObjectNode found = json.createObjectNode();
+                found.set("keys", certificates(factory.keystore(), true, json));
+                found.set("trusted", certificates(factory.truststore(), false, json));
+                results.add(found);
+            } catch (Exception problem) {
+                results.add(false);
+            }
+        }
+        return answer;
+    }
+
+    private static ArrayNode certificates(KeyStore store, boolean ofKeys, ObjectMapper json) throws Exception {
+        ArrayNode found = json.createArrayNode();
+        if (store != null) {
+            for (String alias : Collections.list(store.aliases())) {
+                if (store.isKeyEntry(alias) || !ofKeys) {
+                    found.add(Base64.getEncoder().encodeToString(store.getCertificate(alias).getEncoded()));
+                }
+            }
+        }
+        return found;
     }
 
     /** The module, flag and options of each JAAS text; null where Java refuses it. */

@@ -1,0 +1,222 @@
+"""Clients of four libraries over TLS: with a certificate of their own, without one, and with a login inside."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import confluent_kafka
+import kafka
+import kafka.errors
+import pytest
+
+from tests.certificates import Authority, java_trust_store
+from tests.interop.java import JavaFailed, JavaSide, as_text
+from tests.interop.nodes import Node, free_ports, running
+
+pytestmark = pytest.mark.interop
+
+KINDS = ("SSL", "mutual", "SASL_SSL")
+JAAS = "org.apache.kafka.common.security"
+LIMIT_S = 30
+BIG = b"0123456789abcdef" * 40_000
+"""More than a TLS record, a socket's buffer and a transport's turn."""
+NAMES = ("PLAINTEXT", "CONTROLLER", "OPEN", "MUTUAL", "LOGIN", "STORES")
+
+
+class Secured:
+    """A node with a plain listener for its administrator, and one TLS listener of each kind."""
+
+    def __init__(self, node: Node, ports: dict[str, int], folder: Path) -> None:
+        self.node, self.folder = node, folder
+        self.by_kind = dict(zip(KINDS, (f"localhost:{ports[name]}" for name in ("OPEN", "MUTUAL", "LOGIN")), strict=True))
+        self.stores = f"localhost:{ports['STORES']}"
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def java(self, kind: str) -> dict[str, str]:
+        settings = {
+            "security.protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": self.path("authority.pem"),
+            "max.block.ms": "20000",
+        }
+        if kind == "mutual":
+            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": self.path("me.pem")}
+        if kind == "SASL_SSL":
+            login = f'{JAAS}.plain.PlainLoginModule required username="me" password="secret";'
+            settings |= {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
+        return settings
+
+    def librdkafka(self, kind: str) -> dict[str, Any]:
+        settings = {
+            "bootstrap.servers": self.by_kind[kind],
+            "security.protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
+            "ssl.ca.location": self.path("authority.pem"),
+        }
+        if kind == "mutual":
+            settings |= {"ssl.certificate.location": self.path("me.pem"), "ssl.key.location": self.path("me.pem")}
+        if kind == "SASL_SSL":
+            settings |= {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "secret"}
+        return settings
+
+    def python(self, kind: str) -> dict[str, Any]:
+        context = ssl.create_default_context(cafile=self.path("authority.pem"))
+        if kind == "mutual":
+            context.load_cert_chain(self.path("me.pem"))
+        settings: dict[str, Any] = {
+            "bootstrap_servers": self.by_kind[kind],
+            "security_protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
+            "ssl_context": context,
+        }
+        if kind == "SASL_SSL":
+            settings |= {"sasl_mechanism": "PLAIN", "sasl_plain_username": "me", "sasl_plain_password": "secret"}
+        return settings
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority()
+    node_pair, me = authority.issue("node", "localhost", "127.0.0.1"), authority.issue("me")
+    for name, text in (("authority.pem", authority.pem), ("node.pem", node_pair.both), ("me.pem", me.both)):
+        (folder / name).write_text(text)
+    (folder / "node.p12").write_bytes(node_pair.pkcs12("secret"))
+    (folder / "authority.p12").write_bytes(java_trust_store("secret", authority))
+    (folder / "me.p12").write_bytes(me.pkcs12("secret"))
+    ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
+    properties = {
+        "listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items()),
+        "advertised.listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items() if name != "CONTROLLER"),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL,OPEN:SSL,MUTUAL:SSL,LOGIN:SASL_SSL,STORES:SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "node.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "authority.pem"),
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.stores.ssl.client.auth": "required",
+        "listener.name.stores.ssl.keystore.type": "PKCS12",
+        "listener.name.stores.ssl.keystore.location": str(folder / "node.p12"),
+        "listener.name.stores.ssl.keystore.password": "secret",
+        "listener.name.stores.ssl.truststore.type": "PKCS12",
+        "listener.name.stores.ssl.truststore.location": str(folder / "authority.p12"),
+        "listener.name.stores.ssl.truststore.password": "secret",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f'{JAAS}.plain.PlainLoginModule required user_me="secret";',
+    }
+    node = Node("tidelog", tmp_path_factory.mktemp("secured"), java, properties, ports=[ports["PLAINTEXT"], ports["CONTROLLER"]])
+    with running(node) as started:
+        yield Secured(started, ports, folder)
+
+
+def round_trip(java: JavaSide, bootstrap: str, config: dict[str, str], topic: str) -> list[bytes]:
+    records = [{"partition": 0, "key": None, "value": as_text(value), "timestamp": 1, "headers": []} for value in (b"v", BIG)]
+    config = config | {"max.request.size": "2000000"}
+    answer = java.ask("produce", bootstrap=bootstrap, topic=topic, config=config, records=records)
+    assert answer["offsets"] == [0, 1]
+    config.pop("max.request.size")
+    asked = {"bootstrap": bootstrap, "topic": topic, "config": config, "partitions": [0], "count": 2, "from": "beginning"}
+    return [each["value"] for each in java.ask("consume", timeout_ms=LIMIT_S * 1000, **asked)["records"]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_javas_clients_write_and_read(kind: str, secured: Secured, java: JavaSide) -> None:
+    secured.node.create(f"java-{kind}", 1)
+    assert round_trip(java, secured.by_kind[kind], secured.java(kind), f"java-{kind}") == [as_text(b"v"), as_text(BIG)]
+
+
+def test_java_reads_a_listener_with_pkcs12_stores_by_its_own(secured: Secured, java: JavaSide) -> None:
+    config = {
+        "security.protocol": "SSL",
+        "ssl.truststore.location": secured.path("authority.p12"),
+        "ssl.truststore.password": "secret",
+        "ssl.keystore.location": secured.path("me.p12"),
+        "ssl.keystore.password": "secret",
+        "ssl.enabled.protocols": "TLSv1.2",
+        "max.block.ms": "20000",
+    }
+    secured.node.create("java-stores", 1)
+    assert round_trip(java, secured.stores, config, "java-stores") == [as_text(b"v"), as_text(BIG)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_librdkafka_writes_and_reads(kind: str, secured: Secured) -> None:
+    topic = f"librdkafka-{kind}"
+    secured.node.create(topic, 1)
+    producer = confluent_kafka.Producer(secured.librdkafka(kind))
+    for value in (b"v", BIG):
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(LIMIT_S) == 0
+    consumer = confluent_kafka.Consumer(secured.librdkafka(kind) | {"group.id": kind, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    found: list[Any] = []
+    deadline = time.monotonic() + LIMIT_S
+    while len(found) < 2 and time.monotonic() < deadline:
+        found += [message.value() for message in consumer.consume(2, 1)]
+    consumer.close()
+    assert found == [b"v", BIG]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aiokafka_writes_and_reads(kind: str, secured: Secured) -> None:
+    topic = f"aiokafka-{kind}"
+    secured.node.create(topic, 1)
+
+    async def main() -> list[Any]:
+        async with aiokafka.AIOKafkaProducer(**secured.python(kind), max_request_size=2_000_000) as producer:
+            for value in (b"v", BIG):
+                await producer.send_and_wait(topic, value, partition=0)
+        async with aiokafka.AIOKafkaConsumer(topic, **secured.python(kind), auto_offset_reset="earliest") as consumer:
+            return [(await consumer.getone()).value for _ in range(2)]
+
+    assert asyncio.run(asyncio.wait_for(main(), LIMIT_S)) == [b"v", BIG]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kafka_python_writes_and_reads(kind: str, secured: Secured) -> None:
+    topic = f"kafka-python-{kind}"
+    secured.node.create(topic, 1)
+    producer = kafka.KafkaProducer(**secured.python(kind), max_request_size=2_000_000)
+    for value in (b"v", BIG):
+        producer.send(topic, value, partition=0).get(LIMIT_S)
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        topic, **secured.python(kind), auto_offset_reset="earliest", consumer_timeout_ms=LIMIT_S * 1000
+    )
+    assert [next(consumer).value for _ in range(2)] == [b"v", BIG]
+    consumer.close()
+
+
+def test_each_library_says_that_a_certificate_is_missing_or_not_trusted(secured: Secured, java: JavaSide) -> None:
+    records = [{"partition": 0, "key": None, "value": as_text(b"v"), "timestamp": 1, "headers": []}]
+    with pytest.raises(JavaFailed, match="SslAuthenticationException"):
+        java.ask("produce", bootstrap=secured.by_kind["mutual"], topic="never", config=secured.java("SSL"), records=records)
+    no_trust = {name: text for name, text in secured.java("SSL").items() if "truststore" not in name}
+    with pytest.raises(JavaFailed, match="SslAuthenticationException"):
+        java.ask("produce", bootstrap=secured.by_kind["SSL"], topic="never", config=no_trust, records=records)
+    errors: list[Any] = []
+    settings = secured.librdkafka("SSL") | {"bootstrap.servers": secured.by_kind["mutual"], "error_cb": errors.append}
+    producer = confluent_kafka.Producer(settings)
+    deadline = time.monotonic() + LIMIT_S
+    while not errors:
+        producer.poll(0.1)
+        assert time.monotonic() < deadline, "librdkafka reports no error"
+    told = secured.node.log_file.read_text()
+    assert "the client shows no certificate, and ssl.client.auth is required" in told
+    assert "does not accept this node's certificate" in told
+
+
+def test_kafkas_own_tool_shows_its_certificate(secured: Secured, java: JavaSide) -> None:
+    config = secured.folder / "tool.properties"
+    config.write_text("".join(f"{name}={text}\n" for name, text in secured.java("mutual").items()))
+    made = java.tool(
+        "org.apache.kafka.tools.TopicCommand",
+        *("--bootstrap-server", secured.by_kind["mutual"], "--command-config", str(config), "--create", "--topic", "by-tool"),
+    )
+    assert made["out"].strip() == "Created topic by-tool.", made
