@@ -74,6 +74,10 @@ class SaslListener(NamedTuple):
     failed: Callable[[str, str], None] = lambda host, reason: None
     """Called with the client's address and the reason, for the log; at most once for each connection."""
 
+    def begin(self, session: Session, requests: Handle, on_open: Callable[[], None]) -> Authentication:
+        """The exchange of a new connection; see ``Authentication``."""
+        return Authentication(self, session, requests, on_open)
+
 
 def sasl_listener(
     node: Node,

@@ -11,7 +11,6 @@ permissions and quotas.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from tidelog.broker.node import ControllerContext
 from tidelog.broker.ports import Asker, NotServedByController
 from tidelog.broker.refusals import first_error
 from tidelog.broker.request import Context, Session
+from tidelog.model.addresses import ip_address
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.framing import (
@@ -123,13 +123,13 @@ def _principal(data: bytes | None) -> DefaultPrincipalData:
 
 def _host(address: bytes) -> str:
     """The text of an address of 4 or 16 bytes. ValueError for any other length."""
-    read = ipaddress.ip_address(bytes(address))
-    return str(read.ipv4_mapped or read if isinstance(read, ipaddress.IPv6Address) else read)
+    read = ip_address(bytes(address))
+    return str(getattr(read, "ipv4_mapped", None) or read)
 
 
 def _packed(host: str) -> bytes:
     """The bytes of an address; an IPv4 address that is mapped into IPv6 has 4, because ACLs name it so."""
-    return ipaddress.ip_address(_host(ipaddress.ip_address(host.partition("%")[0]).packed)).packed
+    return ip_address(_host(ip_address(host.partition("%")[0]).packed)).packed
 
 
 def sealed_request(asker: Asker, version: int | None, request: Message) -> EnvelopeRequest:

@@ -34,6 +34,7 @@ from tidelog.config.options import (
 
 SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Security protocols that a listener may speak."""
+TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
 NO_SASL = "PLAIN, SCRAM and OAUTHBEARER are the SASL mechanisms that are served"
 JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
 NO_TOKENS = "delegation tokens are not issued yet"

@@ -11,11 +11,8 @@ from functools import partial
 from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.broker_security import SERVED_PROTOCOLS
+from tidelog.config.broker_security import SERVED_PROTOCOLS, TLS_PROTOCOLS
 from tidelog.config.leftovers import explain_unknown
-from tidelog.config.listener_sasl import sasl_settings
-from tidelog.config.listener_tls import PROTOCOLS as TLS_PROTOCOLS
-from tidelog.config.listener_tls import serving_tls, tls_settings
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
 from tidelog.config.values import NodeValues
@@ -178,8 +175,12 @@ def _secured(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
         protocol = protocols.get(name, "PLAINTEXT")
         questions: list[Callable[[], object]] = []
         if protocol.startswith("SASL_") and name in own:
+            from tidelog.config.listener_sasl import sasl_settings  # Only for a node that has such a listener.
+
             questions.append(partial(sasl_settings, given, name))
         if protocol in TLS_PROTOCOLS:
+            from tidelog.config.listener_tls import serving_tls, tls_settings
+
             questions.append(partial(serving_tls if name in own else tls_settings, given, name, protocol))
         for question in questions:
             try:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.broker_security import TLS_PROTOCOLS
 from tidelog.config.cipher_suites import chosen_suites
 from tidelog.config.listener_sasl import ListenerOptions
 from tidelog.config.listeners import EndPoint
 from tidelog.config.options import Password
 from tidelog.model.errors import ConfigError
 
-PROTOCOLS = frozenset({"SSL", "SASL_SSL"})
 VERSIONS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = "ssl.client.auth"
 _NO_STORE_PASSWORD = "ssl.{}.password is set, but PEM has no password for a store. Remove it; ssl.key.password is for the key."
@@ -102,12 +102,12 @@ def tls_warnings(given: Mapping[str, str], endpoints: Iterable[EndPoint], protoc
     result = [
         f"{name} has no effect: no listener speaks TLS."
         for name, option in BROKER_OPTIONS.items()
-        if name.startswith("ssl.") and option.inert is None and name in given and not used & PROTOCOLS
+        if name.startswith("ssl.") and option.inert is None and name in given and not used & TLS_PROTOCOLS
     ]
     for name in given:
         prefix, _, option_name = name.partition(".ssl.")
         listener = prefix.removeprefix("listener.name.").upper()
-        if prefix.startswith("listener.name.") and option_name and (found := protocols.get(listener, "")) not in PROTOCOLS:
+        if prefix.startswith("listener.name.") and option_name and (found := protocols.get(listener, "")) not in TLS_PROTOCOLS:
             result.append(f"{name} has no effect: listener {listener} speaks {found or 'nothing, it does not exist'}.")
     return [*result, *_bare_client_auth(given, points)]
 

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.checks import dynamic_problems, start_problems
 from tidelog.config.leftovers import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
-from tidelog.config.listener_tls import tls_warnings
 from tidelog.config.options import Dynamic, Value
 from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.topic_config import TopicConfig
@@ -53,7 +52,11 @@ class BrokerConfig(NodeValues):
         problems = start_problems(config, properties)
         if problems:
             raise ConfigError("\n".join(problems))
-        config.warnings = (*_warnings(properties), *tls_warnings(properties, config.endpoints, config.protocol_map))
+        config.warnings = tuple(_warnings(properties))
+        if any("ssl." in name for name in properties):
+            from tidelog.config.listener_tls import tls_warnings  # Only settings of TLS can lack an effect.
+
+            config.warnings += tuple(tls_warnings(properties, config.endpoints, config.protocol_map))
         return config
 
     def __repr__(self) -> str:

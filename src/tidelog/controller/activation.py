@@ -22,8 +22,7 @@ from tidelog.protocol.messages.abort_transaction_record import AbortTransactionR
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
-from tidelog.raft.format import BOOTSTRAP_FILE
-from tidelog.raft.snapshots import read_snapshot
+from tidelog.raft.snapshots import BOOTSTRAP_FILE, read_snapshot
 
 
 def bootstrap_of(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:

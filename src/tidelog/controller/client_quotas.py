@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +9,7 @@ from tidelog.config.quotas import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, QuotaK
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused
 from tidelog.metadata.image import QuotaEntity, quota_entity
+from tidelog.model.addresses import ip_address
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -119,7 +119,7 @@ def _check_address(name: str | None) -> None:
     to another address later. Here the value must be an address."""
     try:
         if name is not None:
-            ipaddress.ip_address(name)
+            ip_address(name)
     except ValueError as error:
         message = f"'{name}' is not a valid IP address; names of hosts are not resolved."
         raise Refused(ErrorCode.INVALID_REQUEST, message) from error

@@ -27,7 +27,6 @@ from tidelog.controller import (
     producer_ids,
     reassignments,
     registration,
-    scram_credentials,
     topics,
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
@@ -233,6 +232,8 @@ class QuorumController:
         return client_quotas.alter_client_quotas(self._decision, request)
 
     def alter_user_scram_credentials(self, request: AlterUserScramCredentialsRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import scram_credentials  # Only a cluster whose users have passwords.
+
         return scram_credentials.alter_user_scram_credentials(self._decision, request)
 
     def create_acls(self, request: CreateAclsRequest, now_ms: int) -> ControllerResult:

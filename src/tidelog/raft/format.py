@@ -26,12 +26,11 @@ from tidelog.model.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_from_text,
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
-from tidelog.raft.snapshots import PART_SUFFIX, SnapshotId, encode_snapshot, write_snapshot
+from tidelog.raft.snapshots import BOOTSTRAP_FILE, PART_SUFFIX, SnapshotId, encode_snapshot, write_snapshot
 from tidelog.raft.voters import VoterSet, parse_quorum_voters
 from tidelog.records.control import Endpoint, Voter
 from tidelog.storage.checkpoints import META_PROPERTIES, MetaProperties, read_meta_properties, replace_file
 
-BOOTSTRAP_FILE = "bootstrap.checkpoint"
 METADATA_DIR = f"{METADATA_TOPIC}-0"
 
 

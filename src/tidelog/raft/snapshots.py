@@ -34,6 +34,8 @@ from tidelog.storage.checkpoints import read_file
 from tidelog.storage.producer_replay import iter_batches
 
 SUFFIX = ".checkpoint"
+BOOTSTRAP_FILE = f"bootstrap{SUFFIX}"
+"""The records that ``format`` left for the first start of a cluster."""
 PART_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 MAX_BATCH_RECORDS = 1024

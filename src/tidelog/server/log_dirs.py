@@ -14,7 +14,6 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ports import FileSystem
-from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep import settings
 from tidelog.storage.checkpoints import META_PROPERTIES
@@ -96,6 +95,8 @@ def open_logs(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem) -> Ope
 def _format(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem, dirs: tuple[str, ...]) -> None:
     """Formats a new cluster of one node, but only without ``process.roles``. Other nodes are formatted by their operator, so that
     a mistyped path does not start a second cluster."""
+    from tidelog.raft.format import FormatRequest, format_dirs  # Only the first start needs it.
+
     request = FormatRequest(dirs, config.node_id, metadata_log_dir=config.metadata_log_dir or "")
     try:
         for path in dirs:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -208,3 +210,46 @@ def test_a_start_that_fails_late_closes_what_it_opened(tmp_path: Path, monkeypat
         patched.setattr(Listener, "open", refuse)
         with_node(tmp_path, nothing, listeners=f"PLAINTEXT://127.0.0.1:{port}")
     with_node(tmp_path, nothing, listeners=f"PLAINTEXT://127.0.0.1:{port}")
+
+
+ONLY_WHERE_SWITCHED_ON = (
+    "cryptography",
+    "hmac",
+    "ipaddress",
+    "jwt",
+    "re2",
+    "secrets",
+    "xxhash",
+    "tidelog.broker.access_control",
+    "tidelog.broker.authentication",
+    "tidelog.client.settings",
+    "tidelog.config.authorizer",
+    "tidelog.config.jaas",
+    "tidelog.config.jks",
+    "tidelog.config.key_stores",
+    "tidelog.config.listener_oauth",
+    "tidelog.config.listener_sasl",
+    "tidelog.config.listener_tls",
+    "tidelog.client.net.tls",
+    "tidelog.server.serving.node_tls",
+    "tidelog.controller.acls",
+    "tidelog.controller.scram_credentials",
+    "tidelog.security.",
+    "tidelog.server.serving.authorizer_log",
+    "tidelog.server.serving.issuer_keys",
+    "tidelog.server.serving.sasl_mechanisms",
+    "tidelog.server.serving.tls_",
+)
+"""A name, or how names begin; ``ssl`` is not among them, because asyncio imports it."""
+
+
+def test_a_plaintext_node_loads_nothing_of_security() -> None:
+    """What a node loads for a feature that is off costs every node and every test its time and memory."""
+    script = (
+        "import sys, tidelog.cli.main, tidelog.cli.start\n"
+        "from tidelog.testing import Broker\n"
+        "with Broker() as broker: broker.produce('t', 'v')\n"
+        f"off = tuple({ONLY_WHERE_SWITCHED_ON!r})\n"
+        "print(sorted(name for name in sys.modules if name.startswith(off) and name != 'tidelog.security.principal'))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "[]\n"

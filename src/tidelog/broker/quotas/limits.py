@@ -10,7 +10,6 @@ Hosts have one limit, their own or that for any host. A host is an address: name
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Mapping
 from enum import StrEnum
@@ -27,6 +26,7 @@ from tidelog.config.quotas import (
     USER,
 )
 from tidelog.metadata.image import QuotaEntity
+from tidelog.model.addresses import ip_address
 
 
 class Kind(StrEnum):
@@ -131,7 +131,7 @@ class Limits:
 def _plain(host: str) -> str:
     """The address in the form that sockets report; a host name is unchanged and never matches."""
     try:
-        address = ipaddress.ip_address(host)
+        address = ip_address(host)
     except ValueError:
         return host
     mapped = getattr(address, "ipv4_mapped", None)

@@ -13,8 +13,6 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import xxhash
-
 from tidelog.coordinator.group.consumer.assignors.spec import TopicSpec, text_order
 from tidelog.metadata.image import GROUP_RESOURCE, NO_CONFIGS, ClusterImage, TopicImage
 from tidelog.model.ids import Uuid
@@ -32,6 +30,12 @@ def _string(text: str) -> bytes:
     return units + _INT.pack(len(units) // 2)
 
 
+def _xxh3(stream: bytes) -> int:
+    import xxhash  # Only groups of the new protocol have such a hash.
+
+    return xxhash.xxh3_64_intdigest(stream)
+
+
 def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> int:
     """The hash of one topic, unsigned; ``racks`` has the racks of each partition's replicas, repeated as often as they occur."""
     stream = bytearray(_MAGIC)
@@ -41,7 +45,7 @@ def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> in
         stream += _INT.pack(partition)
         for rack in sorted(of_partition, key=text_order):
             stream += _INT.pack(len(text_order(rack)) // 2) + _string(rack)
-    return xxhash.xxh3_64_intdigest(bytes(stream))
+    return _xxh3(bytes(stream))
 
 
 def combined_hash(hashes: Iterable[tuple[str, int]]) -> int:
@@ -49,7 +53,7 @@ def combined_hash(hashes: Iterable[tuple[str, int]]) -> int:
     ordered = sorted(hashes, key=lambda entry: text_order(entry[0]))
     if not ordered:
         return 0
-    value = xxhash.xxh3_64_intdigest(b"".join(_LONG.pack(number) for _, number in ordered))
+    value = _xxh3(b"".join(_LONG.pack(number) for _, number in ordered))
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

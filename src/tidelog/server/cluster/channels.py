@@ -17,12 +17,12 @@ import logging
 import socket
 from collections import deque
 from enum import Enum
-from ipaddress import ip_address
 from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
+from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line
 from tidelog.server.runtime import LoopRuntime
@@ -206,15 +206,6 @@ class Channel:
 
 def _without_answer(reason: Exception) -> Exception:
     return ChannelError(Failure.DISCONNECTED, str(reason))
-
-
-def is_address(host: str) -> bool:
-    """Whether ``host`` is an IP address, so that no name lookup is needed."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class Channels:

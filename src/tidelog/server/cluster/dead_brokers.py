@@ -18,13 +18,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping
-from ipaddress import ip_address
 
 from tidelog.broker.node import Lives
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BrokerImage, ClusterImage
-from tidelog.server.cluster.channels import is_address
+from tidelog.model.addresses import ip_address, is_address
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,4 +48,6 @@ async def open_line(runtime: LoopRuntime, line: Line, login: NodeLogin, host: st
         reason = (error.reason or str(error)).replace("_", " ").lower()
         raise NotAuthenticated(f"no TLS with {where}: {reason}") from error
     if login.sasl is not None:
+        import secrets  # Only where nodes log in.
+
         await line.converse(authentication(line.machine, login.sasl, where, secrets.token_urlsafe(NONCE_BYTES)), loop)

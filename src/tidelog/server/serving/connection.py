@@ -11,10 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidelog.broker.answers import Outgoing
-from tidelog.broker.authentication import Authentication, SaslListener
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
@@ -29,6 +28,9 @@ from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Out
 from tidelog.server.serving.transport import Transport
 from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
+
+if TYPE_CHECKING:
+    from tidelog.broker.authentication import Authentication, SaslListener
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ class Connection:
             self._max_request_bytes = max_request_bytes
             self._deadline = self._loop.call_later(AUTHENTICATE_WITHIN_S, self._too_late)
             frames.allow(min(max_request_bytes, owner.sasl.max_receive_bytes))
-            self._authentication = Authentication(owner.sasl, session, owner.handle, self._authenticated)
+            self._authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
             self.machine = ConnectionMachine(self, session, self._authentication.handle, frames, State.AUTHENTICATING)
         self._loop.add_reader(transport.fd, self._readable)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tidelog.broker.authentication import SaslListener
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.metering import Metering
@@ -34,6 +33,7 @@ from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
 if TYPE_CHECKING:
+    from tidelog.broker.authentication import SaslListener
     from tidelog.server.serving.tls_listener import TlsListener
     from tidelog.server.serving.tls_transport import TlsTransport
 

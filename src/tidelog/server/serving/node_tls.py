@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ssl
 
-from tidelog.config.listener_tls import PROTOCOLS, TlsSettings, serving_tls, tls_settings
+from tidelog.config.broker_security import TLS_PROTOCOLS
+from tidelog.config.listener_tls import TlsSettings, serving_tls, tls_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.server.serving.tls_context import Stores, client_context, read_stores
 from tidelog.server.serving.tls_listener import TlsListener
@@ -30,7 +31,7 @@ class NodeTls:
     def listener(self, name: str) -> TlsListener | None:
         """For this node's own listener; None for one in plain text. ConfigError."""
         protocol = self._protocol(name)
-        if protocol not in PROTOCOLS:
+        if protocol not in TLS_PROTOCOLS:
             return None
         settings = serving_tls(self._given(), name, protocol)
         found = self.listeners[name] = TlsListener(settings, read_stores(settings))
@@ -39,7 +40,7 @@ class NodeTls:
     def towards(self, name: str) -> TlsClient | None:
         """For connections to this listener of other nodes; None for plain text. ConfigError."""
         protocol = self._protocol(name)
-        if protocol not in PROTOCOLS:
+        if protocol not in TLS_PROTOCOLS:
             return None
         if name not in self.clients:
             settings = tls_settings(self._given(), name, protocol)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelog.config.listener_tls import PROTOCOLS
+from tidelog.config.broker_security import TLS_PROTOCOLS
 from tidelog.config.resolve import BrokerConfig
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def node_tls(config: BrokerConfig) -> NodeTls | None:
     """The TLS of a node; None when none of its listeners, and none that it connects to, speaks it."""
     names = {point.listener for point in config.endpoints} | {name.upper() for name in config.controller_listener_names}
-    if not any(config.protocol_map.get(name) in PROTOCOLS for name in names):
+    if not any(config.protocol_map.get(name) in TLS_PROTOCOLS for name in names):
         return None
     from tidelog.server.serving.node_tls import NodeTls
 

@@ -22,7 +22,7 @@ from tidelog.protocol.messages.fetch import (
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.server.cluster import channels
-from tidelog.server.cluster.channels import Channel, ChannelError, Channels, Failure, is_address
+from tidelog.server.cluster.channels import Channel, ChannelError, Channels, Failure
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 LONG_MS = 30_000
@@ -411,8 +411,3 @@ def test_a_request_goes_out_in_the_highest_common_version_or_in_the_one_that_is_
         await asyncio.gather(*asks)
 
     world.run(main)
-
-
-@pytest.mark.parametrize(("host", "expected"), [("127.0.0.1", True), ("::1", True), ("localhost", False), ("node-1", False)])
-def test_only_names_are_looked_up(host: str, expected: bool) -> None:
-    assert is_address(host) is expected

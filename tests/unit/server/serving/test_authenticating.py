@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,7 +24,6 @@ from tidelog.security.scram import ScramMechanism, credential_of, salted_passwor
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
 from tidelog.server.serving.authenticating import (
-    FailureLog,
     broker_login,
     controller_login,
     own_login,
@@ -33,7 +31,6 @@ from tidelog.server.serving.authenticating import (
 )
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
-from tidelog.server.serving.violations import TOLD_PER_SECOND
 
 SETTINGS = {
     "listeners": "PLAINTEXT://localhost:1,OUTSIDE://localhost:2",
@@ -174,25 +171,6 @@ def test_a_client_that_says_nothing_is_let_go(place: Place, monkeypatch: pytest.
         line.close(ConnectionAbortedError())
 
     place.run(main)
-
-
-def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    class Clock:
-        now = 5000
-
-        def real_ms(self) -> int:
-            return self.now
-
-    clock = Clock()
-    failures = FailureLog("OUTSIDE", clock)  # type: ignore[arg-type]
-    for _ in range(100):
-        failures("10.0.0.1", "no")
-    assert caplog.text.count("a login from 10.0.0.1 failed: no") == TOLD_PER_SECOND
-    clock.now += 1000
-    failures("10.0.0.1", "no")
-    assert f"{100 - TOLD_PER_SECOND} more logins failed" in caplog.text
-    assert failures.total == 101
-    assert logging.getLogger("tidelog.server.serving.authenticating").name
 
 
 def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:

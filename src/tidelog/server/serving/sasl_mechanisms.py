@@ -1,0 +1,89 @@
+"""The mechanisms of a SASL listener, with their users and secrets. Loaded only by a node that has such a listener."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from functools import partial
+
+from tidelog.broker.authentication import Mechanism, SaslListener, sasl_listener
+from tidelog.broker.node import ServingNode
+from tidelog.config.listener_oauth import OAuthSettings
+from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
+from tidelog.config.resolve import BrokerConfig
+from tidelog.metadata.image import ScramCredential
+from tidelog.model.errors import ConfigError
+from tidelog.security.plain import PlainServer, fixed_users
+from tidelog.security.sasl import SaslServer
+from tidelog.security.scram import ScramMechanism, ScramServer, users
+from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.violations import LogLimit
+
+log = logging.getLogger(__name__)
+
+NONCE_BYTES = 24
+
+
+class FailureLog:
+    """Logs failed logins: the first few of each second in full, the rest as a number, so that failures do not fill the disk."""
+
+    def __init__(self, listener: str, runtime: LoopRuntime) -> None:
+        self._listener = listener
+        self._runtime = runtime
+        self._limit = LogLimit()
+
+    @property
+    def total(self) -> int:
+        return self._limit.total
+
+    def __call__(self, host: str, reason: str) -> None:
+        """A client at this address failed to authenticate."""
+        if untold := self._limit.untold(self._runtime.real_ms()):
+            log.warning("listener %s: %d more logins failed", self._listener, untold)
+        if self._limit.takes():
+            log.warning("listener %s: a login from %s failed: %s", self._listener, host, reason)
+
+
+def listener_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener:
+    """What the connections of a SASL listener share."""
+    settings = sasl_settings(config.static, name)
+    secret = secrets.token_bytes(32)
+    mechanisms = {each.name: _mechanism(each, node, secret, runtime) for each in settings.mechanisms.values()}
+    return sasl_listener(
+        node,
+        node.apis,
+        mechanisms,
+        failed_delay_ms=settings.failed_delay_ms,
+        max_receive_bytes=settings.max_receive_bytes,
+        monotonic_ms=runtime.real_ms,
+        now_ms=runtime.now_ms,
+        failed=FailureLog(name, runtime),
+    )
+
+
+def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes, runtime: LoopRuntime) -> Mechanism:
+    if settings.oauth is not None:
+        return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
+    if settings.name == "PLAIN":
+        assert settings.jaas is not None
+        return Mechanism(partial(PlainServer, fixed_users(settings.jaas.users)), settings.max_reauth_ms)
+    kind = ScramMechanism.SHA_256 if settings.name == ScramMechanism.SHA_256.title else ScramMechanism.SHA_512
+
+    def credential(name: str) -> ScramCredential | None:
+        return node.image.scram.get((name, kind))
+
+    def begin() -> SaslServer:
+        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), secret)
+
+    return Mechanism(begin, settings.max_reauth_ms)
+
+
+def _tokens(settings: OAuthSettings, runtime: LoopRuntime) -> Callable[[], SaslServer]:
+    try:
+        # Only for a node that accepts tokens: they need a library of their own.
+        from tidelog.security.oauthbearer import OAuthBearerServer
+        from tidelog.server.serving.issuer_keys import token_check
+    except ImportError as error:
+        raise ConfigError(f"OAUTHBEARER needs the extra oauth: pip install 'tidelog[oauth]' ({error}).") from error
+    return partial(OAuthBearerServer, token_check(settings, runtime))
