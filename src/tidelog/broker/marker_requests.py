@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -19,8 +19,7 @@ Errors = dict[tuple[int, TopicPartition], ErrorCode]
 """By producer id and partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMarker:
+class PartitionMarker(NamedTuple):
     """One marker for one partition."""
 
     partition: TopicPartition

@@ -6,8 +6,7 @@ Questions to one broker are batched. How errors are mapped for clients: ``transa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.broker.batches import Batches
 from tidelog.coordinator.shard import Waiting
@@ -30,8 +29,7 @@ MOST_AT_ONCE = 1_000
 PURPOSE = "transactions"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Do these partitions belong to the producer's transaction? With ``adds`` they are added if possible."""
 
     transactional_id: str

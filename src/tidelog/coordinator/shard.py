@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -369,7 +368,7 @@ class Shard(Generic[M]):
         for pending in self._pending:
             if pending.until_ms > now_ms:
                 continue
-            replies, pending.outcome = pending.outcome.replies, replace(pending.outcome, replies=())
+            replies, pending.outcome = pending.outcome.replies, pending.outcome._replace(replies=())
             pending.until_ms = NEVER_MS
             for reply in replies:
                 waiting = self._waiting.pop(reply.token, None)

@@ -8,31 +8,27 @@ live classic group is ahead of its records. When an append fails, the machine is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 
 Token = NewType("Token", int)
 """Names one waiting request; given by the runner, returned in a Reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to a waiting request: a response message for the request of ``token``."""
 
     token: Token
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """A request to another node."""
 
     node_id: int
     request: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a machine wants done. Records first: the rest waits until they are safe.
 
     ``sends`` are a ``Send`` each where the machine knows the node, else a value of its own that the runner's sender understands.

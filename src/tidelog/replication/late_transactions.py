@@ -8,7 +8,7 @@ read_committed consumers see nothing new, and compaction stops there. Each is re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.ids import TopicPartition
 from tidelog.replication.partition_view import PartitionView
@@ -16,8 +16,7 @@ from tidelog.replication.partition_view import PartitionView
 GRACE_MS = 300_000
 
 
-@dataclass(frozen=True, slots=True)
-class LateTransaction:
+class LateTransaction(NamedTuple):
     """The oldest open transaction of a partition: its producer and first offset."""
 
     topic_partition: TopicPartition

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from tidelog.client.connection import ClientConnection
 from tidelog.client.opening import Opening
@@ -22,8 +22,7 @@ _BULK = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
 """Responses of these APIs hold views of the receive buffer."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
+class RawAnswer(NamedTuple):
     """A response that is not decoded: its body, in the negotiated version."""
 
     version: int

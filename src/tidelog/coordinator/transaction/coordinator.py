@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from tidelog.coordinator.transaction import transitions
 from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, MissingMarkers, write_markers
@@ -40,8 +40,7 @@ from tidelog.records.record import Record
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer to InitProducerId and EndTxn: the producer's id and epoch from now on, -1 with an error or when they do not
     change."""
 

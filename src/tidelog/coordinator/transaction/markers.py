@@ -7,8 +7,7 @@ marker already written. A partition is asked until it answers; one that refuses 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
 from tidelog.coordinator.transaction.settings import NEVER_MS
@@ -25,8 +24,7 @@ DONE = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID)
 """The marker is safe, or the cluster no longer has the partition, so that the marker is not needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMarkers:
+class WriteMarkers(NamedTuple):
     """One decision for some partitions. ``round`` comes back with each answer; answers to an earlier decision are ignored."""
 
     transactional_id: str
@@ -38,8 +36,7 @@ class WriteMarkers:
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerAnswer:
+class MarkerAnswer(NamedTuple):
     """The answer of one partition. UNKNOWN_TOPIC_ID: the cluster no longer has the partition."""
 
     transactional_id: str

@@ -8,7 +8,7 @@ TransactionLogValue.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
 from tidelog.coordinator.transaction.state import TransactionState
@@ -26,8 +26,7 @@ _INT16 = struct.Struct(">h")
 _KEY_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionRecord:
+class TransactionRecord(NamedTuple):
     """The new state of one transactional id; None removes it. ``round`` names the markers that a decision sends; it is not in
     the log."""
 

@@ -8,7 +8,7 @@ on request), KIP-447, KIP-890 (transaction.version 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.coordinator.transaction.metadata import LAST_EPOCH, TV2, TransactionMetadata
 from tidelog.coordinator.transaction.state import TransactionState
@@ -20,8 +20,7 @@ NewId = Callable[[], int | None]
 """A new producer id; None while none is available."""
 
 
-@dataclass(frozen=True, slots=True)
-class Producer:
+class Producer(NamedTuple):
     """The producer as the client states it."""
 
     producer_id: int

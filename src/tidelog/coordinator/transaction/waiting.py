@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from tidelog.coordinator.transaction.settings import NEVER_MS
 from tidelog.coordinator.transaction.transitions import Producer
@@ -12,8 +12,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.model.machine import Token
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsRequest:
+class PartitionsRequest(NamedTuple):
     """AddPartitionsToTxn of one transactional id; ``until_ms`` is how long it waits at most."""
 
     token: Token

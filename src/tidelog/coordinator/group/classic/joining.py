@@ -7,7 +7,7 @@ rebalance. A member that repeats a join because it lost the response gets the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState, Member
@@ -29,8 +29,7 @@ LONGEST_PREFIX = 8_000
 fits the wire and the log format."""
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(NamedTuple):
     """A JoinGroup with what its connection knows about the client."""
 
     token: Token

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode, KafkaError
 
@@ -51,8 +52,7 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicMetadata:
+class ClassicMetadata(NamedTuple):
     """What a member of the classic protocol sent with its last JoinGroup: protocol names and metadata, in its order."""
 
     session_timeout_ms: int
@@ -91,8 +91,7 @@ class ConsumerMember:
         return self.revoking.get(topic_id, {}).get(partition) if given is None else given
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
+class ResolvedRegex(NamedTuple):
     """The topics that a pattern matched, as of an offset of the metadata log."""
 
     topics: frozenset[str]

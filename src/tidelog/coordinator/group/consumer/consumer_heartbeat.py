@@ -8,7 +8,8 @@ the state changes when the records are replayed. Source: KIP-848.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tidelog.coordinator.group.consumer.consumer_group import JOIN_EPOCH, ConsumerGroup, ConsumerMember, MemberState, Owned
 from tidelog.coordinator.group.consumer.consumer_records import (
@@ -39,8 +40,7 @@ from tidelog.protocol.messages.consumer_group_heartbeat import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     """A heartbeat with what its connection knows about the client."""
 
     token: Token
@@ -51,8 +51,7 @@ class Beat:
     """The topics that a pattern of this client may match; None: any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A member before and after a request, and the partitions that it reports to read."""
 
     member: ConsumerMember
@@ -144,7 +143,7 @@ def advance(c: Coordination, group: ConsumerGroup, change: Change, records: list
     target = next_target(c, group, epoch, updated, now_ms)
     records += target.records
     changed = names_changed or regex_changed is not RegexChange.NONE
-    return step(c, group, replace(change, member=member, updated=updated), target, changed, records, now_ms)
+    return step(c, group, change._replace(member=member, updated=updated), target, changed, records, now_ms)
 
 
 def change_member(

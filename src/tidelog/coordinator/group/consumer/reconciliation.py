@@ -8,7 +8,8 @@ released them. So two members never own one partition. Source: KIP-848; the resu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerMember, MemberState, Owned, Partitions
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -17,8 +18,7 @@ Reported = Mapping[bytes, frozenset[int]]
 """The partitions that a member reports to read; None when it reports nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A member's target: the epoch, its partitions, the ids of the topics that it subscribes to (partitions of others are
     ignored), whether that subscription has just changed, and the current owner of a partition."""
 

@@ -7,7 +7,7 @@ target. Only members whose target changes get records; the record of the epoch c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.coordinator.group.consumer.assignors.registry import assign
 from tidelog.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec, PartitionAssignorError
@@ -18,8 +18,7 @@ from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.model.errors import ErrorCode, KafkaError
 
 
-@dataclass(frozen=True, slots=True)
-class NewTarget:
+class NewTarget(NamedTuple):
     """A target: its epoch, the ``partitions`` of the member at hand, and the records that store it."""
 
     epoch: int

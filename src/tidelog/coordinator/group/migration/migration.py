@@ -12,7 +12,8 @@ drops the coordinator with all of its state.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState, Member
@@ -33,8 +34,7 @@ from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """A consumer group that a request is for, with the records that converted it, and the classic group that it replaces."""
 
     group: ConsumerGroup

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MemberAssignment = dict[bytes, frozenset[int]]
 GroupAssignment = dict[str, MemberAssignment]
@@ -29,8 +30,7 @@ class MemberSpec:
     owned: Mapping[bytes, frozenset[int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSpec:
+class TopicSpec(NamedTuple):
     """A topic that exists: its partitions are ``range(partitions)``; ``racks`` of the replicas, by partition."""
 
     name: str
@@ -38,8 +38,7 @@ class TopicSpec:
     racks: tuple[frozenset[str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSpec:
+class GroupSpec(NamedTuple):
     """Everything that an assignment depends on.
 
     ``subscription_homogeneous`` says that all members subscribe to the same topics; the caller counts subscriptions anyway.
