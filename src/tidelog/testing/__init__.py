@@ -22,17 +22,20 @@ from tidelog.testing.records import Message
 
 if TYPE_CHECKING:
     from tidelog.testing import checker, simulation
+    from tidelog.testing.permissions import allow, deny
     from tidelog.testing.schema_registry.server import SchemaRegistry
 
-__all__ = ["Broker", "Clock", "Faults", "Message", "SchemaRegistry", "checker", "simulation"]
+__all__ = ["Broker", "Clock", "Faults", "Message", "SchemaRegistry", "allow", "checker", "deny", "simulation"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the registry, ``checker`` and ``simulation`` when they are first used: most test suites need none of them."""
+    """Load what most test suites do not need when it is first used: the registry, ``checker``, ``simulation``, ACLs."""
     if name in {"checker", "simulation"}:
         return import_module(f"{__name__}.{name}")
     if name == "SchemaRegistry":
         from tidelog.testing.schema_registry.server import SchemaRegistry
 
         return SchemaRegistry
+    if name in {"allow", "deny"}:
+        return getattr(import_module(f"{__name__}.permissions"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

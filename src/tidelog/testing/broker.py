@@ -6,11 +6,13 @@ and faults can be planned for its APIs. ``local`` does the work in this process,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tidelog.testing.access import Access
 from tidelog.testing.clock import Clock
 from tidelog.testing.faults import Faults
 from tidelog.testing.local import LocalBroker
@@ -18,6 +20,8 @@ from tidelog.testing.records import Message, Text
 
 if TYPE_CHECKING:
     from tidelog.testing.child import ChildBroker, ChildFaults
+    from tidelog.testing.permissions import Rule
+    from tidelog.testing.users import Users
 
 
 class Broker:
@@ -25,7 +29,9 @@ class Broker:
 
     ``data``: a folder to keep the data in, None for memory. ``port``: 0 for a free one. ``config``: settings under Kafka's names;
     ConfigError for one that does not exist. ``process``: run in a process of its own, which ``kill`` can end. ``clock``: one that
-    several brokers share, or that begins at another time; only without ``process``.
+    several brokers share, or that begins at another time; only without ``process``. ``users``: passwords by name; clients then
+    log in by SCRAM or PLAIN (``access.client_settings``). ``acls``: what clients may do, made by ``allow`` and ``deny``; None:
+    everything.
 
     Every method may be called from any thread. RuntimeError when the broker does not run, TimeoutError when it does not answer
     within 30 s; with ``process`` a ChildFailed, which has the end of the log, when the process has died.
@@ -39,16 +45,27 @@ class Broker:
         config: Mapping[str, str | int] | None = None,
         process: bool = False,
         clock: Clock | None = None,
+        users: Mapping[str, str] | None = None,
+        acls: Sequence[Rule] | None = None,
     ) -> None:
         if process and clock is not None:
             raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
+        users_of: Users | None = None
+        if users or acls is not None:
+            from tidelog.testing.users import Users  # The authorizer and SCRAM: most tests need none of them.
+
+            users_of = Users(users or {}, acls)
         self._host: ChildBroker | LocalBroker
         if process:
             from tidelog.testing.child import ChildBroker  # pickle, tempfile and pathlib: most tests need none of them.
 
-            self._host = ChildBroker(data, port, config)
+            self._host = child = ChildBroker(data, port, config, users_of)
+            replace: Callable[[Sequence[Rule]], None] = partial(child.ask, "set_acls")
         else:
-            self._host = LocalBroker(data, port, config, clock)
+            self._host = local = LocalBroker(data, port, config, clock, users_of)
+            replace = local.set_acls
+        self.access = Access(users_of, lambda: self.bootstrap_servers, replace)
+        """How clients log in, and what they may do."""
 
     def __repr__(self) -> str:
         return f"<Broker {self._host.where}>"
@@ -179,7 +196,7 @@ class Broker:
     # -- between tests -------------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Delete all topics, groups and planned faults. Clients may stay connected.
+        """Delete all topics, groups and planned faults, and set the ACLs back. Clients may stay connected.
 
         After ``fill_disk`` a broker in memory restarts empty on its port.
         """

@@ -19,13 +19,16 @@ import weakref
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.testing.faults import HELD_TIMEOUT_S
 from tidelog.testing.node_thread import NOT_RUNNING, START_TIMEOUT_S, settings_of
 from tidelog.testing.records import Message, Text
+
+if TYPE_CHECKING:
+    from tidelog.testing.users import Users
 
 LOG_LINES = 40
 _LENGTH = struct.Struct(">I")
@@ -104,9 +107,11 @@ class ChildBroker:
     _log = Path()
     _last_log = ""
 
-    def __init__(self, data: str | PathLike[str] | None, port: int, config: Mapping[str, str | int] | None) -> None:
+    def __init__(
+        self, data: str | PathLike[str] | None, port: int, config: Mapping[str, str | int] | None, users: Users | None = None
+    ) -> None:
         settings_of(config)  # Mistakes in it are reported here, not in the child.
-        self._arguments = {"data": None if data is None else str(data), "config": dict(config or {})}
+        self._arguments = {"data": None if data is None else str(data), "config": dict(config or {}), "users": users}
         self._given_port = port
         self._turn = threading.Lock()
         CHILDREN.add(self)

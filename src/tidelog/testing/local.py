@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
@@ -21,6 +22,10 @@ from tidelog.testing.node_thread import CALL_TIMEOUT_S, NodeThread, settings_of
 from tidelog.testing.reading import visible
 from tidelog.testing.records import Message, Text, to_records
 
+if TYPE_CHECKING:
+    from tidelog.testing.permissions import Rule
+    from tidelog.testing.users import Users
+
 TOPIC_TIMEOUT_MS = 10_000
 
 
@@ -33,8 +38,12 @@ class LocalBroker:
         port: int = 0,
         config: Mapping[str, str | int] | None = None,
         clock: Clock | None = None,
+        users: Users | None = None,
     ) -> None:
         settings = settings_of(config)
+        self._users = users
+        if users is not None:
+            settings = users.settings(port) | settings
         settings.setdefault("listeners", f"PLAINTEXT://127.0.0.1:{port}")
         settings["log.dirs"] = "/memory" if data is None else str(data)
         self._fs: FileSystem | None = MemoryDisk() if data is None else None
@@ -46,6 +55,8 @@ class LocalBroker:
 
     def start(self) -> None:
         self.thread.start(self._fs)
+        if self._users is not None:
+            self._users.create(self.thread)
 
     def stop(self) -> None:
         self.thread.stop()
@@ -57,6 +68,11 @@ class LocalBroker:
 
     def kill(self) -> None:
         raise RuntimeError("a broker inside the test's own process cannot be killed; ask for Broker(process=True)")
+
+    def set_acls(self, acls: Sequence[Rule]) -> None:
+        """Called by ``Broker.access``."""
+        assert self._users is not None
+        self._users.replace_acls(self.thread, acls)
 
     @property
     def port(self) -> int:
@@ -165,6 +181,8 @@ class LocalBroker:
             self._fs = MemoryDisk()
             self.restart()
             return
+        if self._users is not None:
+            self._users.create(self.thread)
         unused = self.thread.call(lambda: group_sessions.unused_topics(self.thread.running().broker))
         names = [name for name in self.thread.running().broker.image.topics.by_name if name not in unused]
         if names:
