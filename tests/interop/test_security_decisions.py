@@ -9,9 +9,9 @@ from typing import Any
 from tests.interop.java import JavaSide
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from tidelog.model.acl import AccessControlEntry
+from tidelog.model.acl_filter import AclFilter
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import Uuid
-from tidelog.security.acl_filter import AclFilter
 from tidelog.security.authorizer import Authorizer
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.principal_mapping import NoRuleMatches, PrincipalMapper

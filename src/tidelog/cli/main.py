@@ -21,6 +21,7 @@ COMMANDS = {
     "consumer-groups": "Describe and delete groups, move offsets.",
     "groups": "List groups of all types.",
     "transactions": "Show transactions, find and end those that hang.",
+    "acls": "Add, remove, list and explain ACLs.",
     "configs": "Show and change dynamic settings.",
     "get-offsets": "Print the offsets of partitions.",
     "delete-records": "Delete the records before an offset.",

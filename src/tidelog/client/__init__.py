@@ -9,6 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidelog.client.admin.acls import (
+        AccessControlEntry,
+        AclFilter,
+        AclOperation,
+        AclResourceType,
+        PatternType,
+        PermissionType,
+    )
     from tidelog.client.admin.group_results import Committed, Group, GroupListing, Member
     from tidelog.client.admin.results import (
         ClusterDescription,
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from tidelog.client.connection import UnsupportedByBroker
     from tidelog.client.failures import NoConnection, NotAuthenticated
     from tidelog.client.net.admin_client import (
+        AclAdmin,
         AdminClient,
         ClusterAdmin,
         ConfigAdmin,
@@ -40,6 +49,11 @@ if TYPE_CHECKING:
     from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
 
 __all__ = [
+    "AccessControlEntry",
+    "AclAdmin",
+    "AclFilter",
+    "AclOperation",
+    "AclResourceType",
     "AdminClient",
     "ClusterAdmin",
     "ClusterDescription",
@@ -58,6 +72,8 @@ __all__ = [
     "NodeDescription",
     "NotAuthenticated",
     "PartitionDescription",
+    "PatternType",
+    "PermissionType",
     "QuorumDescription",
     "QuorumReplica",
     "Quota",
@@ -74,6 +90,13 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "AccessControlEntry": "tidelog.client.admin.acls",
+    "AclFilter": "tidelog.client.admin.acls",
+    "AclOperation": "tidelog.client.admin.acls",
+    "AclResourceType": "tidelog.client.admin.acls",
+    "PatternType": "tidelog.client.admin.acls",
+    "PermissionType": "tidelog.client.admin.acls",
+    "AclAdmin": "tidelog.client.net.admin_client",
     "Committed": "tidelog.client.admin.group_results",
     "Group": "tidelog.client.admin.group_results",
     "GroupListing": "tidelog.client.admin.group_results",

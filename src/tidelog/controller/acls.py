@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.metadata.snapshot import acl_record
 from tidelog.model.acl import AccessControlEntry, PatternType, ResourceType
+from tidelog.model.acl_filter import MAX_CHANGES, AclFilter, check_creation
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
@@ -22,7 +23,6 @@ from tidelog.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from tidelog.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-from tidelog.security.acl_filter import MAX_CHANGES, AclFilter, check_creation
 
 
 def create_acls(decision: Decision, request: CreateAclsRequest) -> ControllerResult:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from tidelog.client.admin import cluster, configs, groups, quotas, replicas, topics, transactions
+from tidelog.client.admin import acls, cluster, configs, groups, quotas, replicas, topics, transactions
+from tidelog.client.admin.acls import AccessControlEntry, AclFilter
 from tidelog.client.admin.group_results import Committed, Group, GroupListing
 from tidelog.client.admin.results import (
     ClusterDescription,
@@ -197,10 +198,27 @@ class TransactionAdmin(_Part):
         await self._run(transactions.force_terminate(transactional_id))
 
 
+class AclAdmin(_Part):
+    """ACLs. SECURITY_DISABLED from a cluster without an authorizer."""
+
+    async def describe(self, wanted: AclFilter | None = None) -> list[AccessControlEntry]:
+        """The ACLs that a filter finds, or all of them."""
+        return await self._run(acls.describe(wanted))
+
+    async def create(self, *entries: AccessControlEntry) -> dict[AccessControlEntry, KafkaError]:
+        """Create ACLs; one that exists is left as it is. Returns those that were refused (INVALID_REQUEST)."""
+        return await self._run(acls.create(entries))
+
+    async def delete(self, *filters: AclFilter) -> list[list[AccessControlEntry]]:
+        """Delete what the filters find. Returns, for each filter, what it found."""
+        return await self._run(acls.delete(filters))
+
+
 class AdminClient:
     """Administers any Kafka cluster; an asynchronous context manager. Calls may run concurrently.
 
-    Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``transactions``.
+    Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``acls``,
+    ``transactions``.
 
     Every method raises ``NoConnection`` when no broker answers, or the connection breaks before the answer to a change (whose
     outcome is then unknown), ``NotAuthenticated`` when either side rejects the other's identity, ``UnsupportedByBroker`` when the
@@ -218,6 +236,7 @@ class AdminClient:
         self.cluster = ClusterAdmin(self._client)
         self.replicas = ReplicaAdmin(self._client)
         self.quotas = QuotaAdmin(self._client)
+        self.acls = AclAdmin(self._client)
         self.transactions = TransactionAdmin(self._client)
 
     async def __aenter__(self) -> Self:

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.client.net.servers import tls_in_front_of
-from tidelog.client import AdminClient, ErrorCode, KafkaError, NoConnection, NotAuthenticated, ResourceType
+from tidelog.client import (
+    AccessControlEntry,
+    AclFilter,
+    AclOperation,
+    AclResourceType,
+    AdminClient,
+    ErrorCode,
+    KafkaError,
+    NoConnection,
+    NotAuthenticated,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from tidelog.config.authorizer import STANDARD_AUTHORIZER
 from tidelog.testing import Broker
 
 
@@ -147,3 +162,22 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert all(getattr(tidelog.client, name) is not None for name in tidelog.client.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = tidelog.client.Nothing
+
+
+def test_acls_are_created_found_and_deleted() -> None:
+    config = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    entry = AccessControlEntry(
+        AclResourceType.TOPIC, "t", PatternType.LITERAL, "User:ann", "*", AclOperation.READ, PermissionType.ALLOW
+    )
+    nameless = replace(entry, resource_name="")
+
+    async def job(client: AdminClient) -> None:
+        refused = await client.acls.create(entry, nameless)
+        assert list(refused) == [nameless]
+        assert await client.acls.describe() == [entry]
+        assert await client.acls.describe(AclFilter(AclResourceType.GROUP)) == []
+        assert await client.acls.delete(AclFilter(principal="User:ann"), AclFilter(principal="User:bob")) == [[entry], []]
+        assert await client.acls.describe() == []
+
+    with Broker(config=config) as guarded:
+        admin(guarded, job)

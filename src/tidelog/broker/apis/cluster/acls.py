@@ -24,7 +24,7 @@ def describe_acls(ctx: Context, request: DescribeAclsRequest) -> DescribeAclsRes
     Errors: SECURITY_DISABLED, INVALID_REQUEST for a filter with an unknown number.
     """
     _with_authorizer(ctx)
-    from tidelog.security.acl_filter import AclFilter  # Only for a node with an authorizer.
+    from tidelog.model.acl_filter import AclFilter  # Only for a node with an authorizer.
 
     wanted = AclFilter(
         resource_type=request.resource_type_filter,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl_filter import AclFilter, check_creation
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.security.acl_filter import AclFilter, check_creation
 
 LITERAL = AccessControlEntry(2, "orders", 3, "User:alice", "*", 3, 3)
 PREFIXED = replace(LITERAL, resource_name="ord", pattern_type=4)

@@ -1,0 +1,174 @@
+"""Why a client may or may not: the rule that decides, by the ACLs that a cluster shows, or the missing one as a command.
+
+A cluster does not show ``super.users`` and ``allow.everyone.if.no.acl.found``: DescribeConfigs hides their values. Where they
+would change the answer, the explanation says so.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools.acl_choice import FLAGS, operation_of, pattern_of, principal_of, rule_of, title
+from tidelog.client.admin import acls, configs, topics
+from tidelog.client.admin.results import ResourceType as ConfigResource
+from tidelog.client.calls import Call
+from tidelog.model.acl import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    WILDCARD,
+    AccessControlEntry,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.security.authorizer import EVERY_USER, Authorizer, Decision, Rule, address_text
+from tidelog.security.principal import KafkaPrincipal
+
+SUPER_USERS, ALLOW_WITHOUT_ACL = "super.users", "allow.everyone.if.no.acl.found"
+
+
+class Question(NamedTuple):
+    """May this principal do this on that resource? ``host`` None: from an address that no ACL names."""
+
+    principal: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str
+    host: str | None
+
+
+class Knowledge(NamedTuple):
+    """What a cluster shows. ``entries`` None: it has no authorizer."""
+
+    entries: Sequence[AccessControlEntry] | None
+    hidden: frozenset[str]
+    """The names of settings that are set on some broker and whose values are not shown."""
+
+
+def question_of(principal: str, operation: str, resource: str, host: str | None) -> Question:
+    """The question in words of the command line. CommandFailed says what cannot be read."""
+    kind, _, name = resource.partition(":")
+    found = next((each for each, flag in FLAGS.items() if flag == kind.lower().replace("_", "-")), None)
+    if found is None or (not name and found is not ResourceType.CLUSTER):
+        raise CommandFailed(
+            f"{resource} is not a resource: write topic:NAME, group:NAME, cluster, transactional-id:NAME or the like."
+        )
+    done = operation_of(operation)
+    if done is not AclOperation.ALL and done not in OPERATIONS[found]:
+        fitting = ", ".join(title(each) for each in OPERATIONS[found])
+        raise CommandFailed(f"{kind} has these operations: {fitting}.")
+    return Question(principal_of(principal), done, found, CLUSTER_NAME if found is ResourceType.CLUSTER else name, host)
+
+
+def knowledge() -> Call[Knowledge]:
+    """Asks the cluster. KafkaError, such as CLUSTER_AUTHORIZATION_FAILED without DESCRIBE on the cluster."""
+    try:
+        entries = yield from acls.describe()
+    except KafkaError as error:
+        if error.code is ErrorCode.SECURITY_DISABLED:
+            return Knowledge(None, frozenset())
+        raise
+    hidden: set[str] = set()
+    try:
+        for broker in (yield from topics.brokers()):
+            shown = yield from configs.describe(ConfigResource.BROKER, str(broker), (SUPER_USERS, ALLOW_WITHOUT_ACL))
+            hidden.update(shown)
+    except KafkaError:
+        hidden.update((SUPER_USERS, ALLOW_WITHOUT_ACL))
+    return Knowledge(entries, frozenset(hidden))
+
+
+def explained(known: Knowledge, question: Question, connection: Sequence[str]) -> Iterator[str]:
+    """The answer, line by line; ``connection``: the flags of the connection, for the commands in it."""
+    asked = f"{question.principal} {{}} {title(question.operation)} {FLAGS[question.resource_type]} {question.name}" + (
+        f" from {question.host}" if question.host else ""
+    )
+    if known.entries is None:
+        yield f"{asked.format('may')}: the cluster has no authorizer, so every client may do everything."
+        return
+    decision = _decided(known.entries, question)
+    if decision.acl is not None:
+        yield f"{asked.format('may' if decision.allowed else 'may not')}. This ACL decides:"
+        yield f"    {rule_of(decision.acl)} on {pattern_of(decision.acl)}"
+        if not decision.allowed:
+            yield "A DENY wins over every ALLOW. To remove it:"
+            yield f"    {_command(connection, 'remove', decision.acl)}"
+    else:
+        yield asked.format("may not") + f". {_reason(known, decision.rule)} To allow it:"
+        yield f"    {_command(connection, 'add', _missing(question))}"
+        if decision.rule is Rule.NO_ACL and ALLOW_WITHOUT_ACL in known.hidden:
+            yield "The first ACL of a resource closes it to all principals that no ACL allows."
+    if not decision.allowed:
+        yield from _unknown(known, question)
+    yield from _other_hosts(known.entries, question)
+
+
+def _decided(entries: Sequence[AccessControlEntry], question: Question) -> Decision:
+    authorizer = Authorizer()
+    authorizer.replace_all({Uuid(number.to_bytes(16)): entry for number, entry in enumerate(entries)})
+    kind, _, name = question.principal.partition(":")
+    host = WILDCARD if question.host is None else address_text(question.host)
+    return authorizer.decide(KafkaPrincipal(kind, name), host, question.operation, question.resource_type, question.name)
+
+
+def _reason(known: Knowledge, rule: Rule) -> str:
+    if rule is Rule.NO_MATCH:
+        return "The resource has ACLs, and none of them allows this."
+    if ALLOW_WITHOUT_ACL in known.hidden:
+        return f"No ACL is on the resource, unless {ALLOW_WITHOUT_ACL} is true: that is set, and brokers do not show the value."
+    return "No ACL is on the resource."
+
+
+def _missing(question: Question) -> AccessControlEntry:
+    return AccessControlEntry(
+        question.resource_type,
+        question.name,
+        PatternType.LITERAL,
+        question.principal,
+        question.host or WILDCARD,
+        question.operation,
+        PermissionType.ALLOW,
+    )
+
+
+def _command(connection: Sequence[str], action: str, entry: AccessControlEntry) -> str:
+    """The command that adds or removes an ACL."""
+    pattern, rule = pattern_of(entry), rule_of(entry)
+    who = "allow" if rule.permission is PermissionType.ALLOW else "deny"
+    words = ["tidelog", "acls", *connection, f"--{action}", f"--{who}-principal", rule.principal]
+    if rule.host != WILDCARD:
+        words += [f"--{who}-host", rule.host]
+    words += ["--operation", title(rule.operation), f"--{FLAGS[pattern.resource_type]}"]
+    if pattern.resource_type is not ResourceType.CLUSTER:
+        words.append(pattern.name)
+    if pattern.pattern_type is PatternType.PREFIXED:
+        words += ["--resource-pattern-type", "prefixed"]
+    return shlex.join(words)
+
+
+def _unknown(known: Knowledge, question: Question) -> Iterator[str]:
+    if SUPER_USERS in known.hidden:
+        yield f"If {question.principal} is in {SUPER_USERS}, it may all the same: brokers do not show that setting."
+
+
+def _other_hosts(entries: Sequence[AccessControlEntry], question: Question) -> Iterator[str]:
+    """What the answer without an address leaves out."""
+    if question.host is not None:
+        return
+    who = (question.principal, EVERY_USER)
+    hosts = {
+        entry.host
+        for entry in entries
+        if entry.resource_type == question.resource_type
+        and entry.covers(question.name)
+        and entry.principal in who
+        and entry.host != WILDCARD
+    }
+    if hosts:
+        yield f"Other ACLs hold for some addresses ({', '.join(sorted(hosts))}): ask for one of them with --host."

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.unit.client.scripted import answered
+from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools.acl_explanation import Knowledge, explained, knowledge, question_of
+from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AclOperation as Op
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.describe_acls import DescribeAclsResponse
+from tidelog.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from tidelog.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+
+TOPIC = ResourceType.TOPIC
+
+
+def acl(
+    name: str = "orders",
+    operation: int = Op.READ,
+    permission: int = PermissionType.ALLOW,
+    pattern: int = PatternType.LITERAL,
+    host: str = "*",
+    principal: str = "User:alice",
+) -> AccessControlEntry:
+    return AccessControlEntry(TOPIC, name, pattern, principal, host, operation, permission)
+
+
+def told(
+    *entries: AccessControlEntry, hidden: tuple[str, ...] = (), host: str | None = None, operation: str = "Read"
+) -> list[str]:
+    question = question_of("User:alice", operation, "topic:orders", host)
+    return list(explained(Knowledge(entries, frozenset(hidden)), question, ["--bootstrap-server", "h:9092"]))
+
+
+def test_an_allowed_operation_names_its_acl() -> None:
+    first, second = told(acl("or", Op.ALL, pattern=PatternType.PREFIXED))
+    assert first == "User:alice may Read topic orders. This ACL decides:"
+    assert second.strip() == (
+        "(principal=User:alice, host=*, operation=ALL, permissionType=ALLOW) on "
+        "ResourcePattern(resourceType=TOPIC, name=or, patternType=PREFIXED)"
+    )
+
+
+def test_an_implied_operation_is_allowed_by_the_acl_that_implies_it() -> None:
+    assert "operation=READ" in told(acl(), operation="Describe")[1]
+
+
+def test_a_deny_is_named_with_the_command_that_removes_it() -> None:
+    lines = told(acl(), acl("or", Op.ALL, PermissionType.DENY, PatternType.PREFIXED, "10.0.0.1", "User:*"), host="10.0.0.1")
+    assert lines[0] == "User:alice may not Read topic orders from 10.0.0.1. This ACL decides:"
+    assert lines[3].split() == shlex.split(
+        "tidelog acls --bootstrap-server h:9092 --remove --deny-principal \"'User:*'\" --deny-host 10.0.0.1 --operation All "
+        "--topic or --resource-pattern-type prefixed"
+    )
+
+
+def test_the_missing_acl_is_a_command_that_allows_what_was_asked() -> None:
+    lines = told(acl(operation=Op.WRITE))
+    assert "none of them allows this" in lines[0]
+    words = shlex.split(lines[1])
+    assert words[:2] == ["tidelog", "acls"]
+    assert words[2:] == [
+        "--bootstrap-server", "h:9092", "--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "orders",
+    ]  # fmt: skip
+
+
+def test_a_resource_without_acls_may_be_open_by_a_setting_that_is_not_shown() -> None:
+    assert "No ACL is on the resource. To allow it:" in told()[0]
+    lines = told(hidden=("allow.everyone.if.no.acl.found", "super.users"))
+    assert "unless allow.everyone.if.no.acl.found is true" in lines[0]
+    assert any("closes it to all principals" in line for line in lines)
+    assert lines[-1].startswith("If User:alice is in super.users")
+
+
+def test_acls_for_some_addresses_are_pointed_out() -> None:
+    lines = told(acl(host="10.0.0.7"))
+    assert lines[0].startswith("User:alice may not")
+    assert lines[-1] == "Other ACLs hold for some addresses (10.0.0.7): ask for one of them with --host."
+    assert told(acl(host="10.0.0.7"), host="::ffff:10.0.0.7")[0].startswith("User:alice may Read")
+
+
+def test_a_cluster_without_an_authorizer_allows_everything() -> None:
+    known = answered(knowledge(), lambda step: DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED))
+    (line,) = explained(known, question_of("User:alice", "Alter", "cluster", None), [])
+    assert line == "User:alice may Alter cluster kafka-cluster: the cluster has no authorizer, so every client may do everything."
+
+
+def test_what_is_set_and_hidden_is_looked_up_on_every_broker() -> None:
+    config = DescribeConfigsResourceResult(name="super.users", value=None, is_sensitive=True)
+    answers = {
+        "DescribeAclsRequest": DescribeAclsResponse(),
+        "MetadataRequest": MetadataResponse(brokers=[MetadataResponseBroker(1), MetadataResponseBroker(2)]),
+        "DescribeConfigsRequest": DescribeConfigsResponse(results=[DescribeConfigsResult(configs=[config])]),
+    }
+    asked: list[Any] = []
+
+    def answer(step: Any) -> Any:
+        asked.append(step.to)
+        return answers[type(step.request).__name__]
+
+    assert answered(knowledge(), answer) == Knowledge([], frozenset({"super.users"}))
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation", "resource", "named"),
+    [
+        ("alice", "Read", "topic:t", "User:alice"),
+        ("User:a", "Reed", "topic:t", "Reed is not an operation"),
+        ("User:a", "Alter", "group:g", "group has these operations"),
+        ("User:a", "Read", "orders", "topic:NAME"),
+        ("User:a", "Read", "topic:", "topic:NAME"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(principal: str, operation: str, resource: str, named: str) -> None:
+    with pytest.raises(CommandFailed, match=named):
+        question_of(principal, operation, resource, None)
+
+
+def test_the_name_of_a_user_as_resource_may_hold_a_colon() -> None:
+    assert question_of("User:a", "CreateTokens", "user-principal:User:b", None).name == "User:b"
