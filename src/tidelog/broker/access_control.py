@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tidelog.metadata.delta import ClusterDelta
     from tidelog.metadata.image import ClusterImage
 
-REMEMBERED_HOSTS = 10_000
-"""Addresses whose normal form is remembered; then the memory starts empty."""
-
 
 class DecisionLog(Protocol):
     """Writes decisions to the authorizer's log."""
@@ -29,19 +26,19 @@ class DecisionLog(Protocol):
         ...
 
     def allowed(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, quiet: bool) -> None:
-        """A question was answered "yes"; called only while ``tells_allowed``."""
+        """A question was answered "yes"; called only while ``tells_allowed`` says so."""
         ...
 
     @property
-    def tells_allowed(self) -> bool:
-        """Whether the log takes allowed operations at present."""
+    def tells_allowed(self) -> Callable[[], bool]:
+        """Says whether the log takes allowed operations at present; called for each."""
         ...
 
 
 class AclAccessControl:
     """Implements ``broker.ports.AccessControl``. Not shared between threads."""
 
-    __slots__ = ("_authorizer", "_hosts", "_is_loaded", "_loaded", "_log", "allowed", "denied")
+    __slots__ = ("_authorizer", "_decided", "_is_loaded", "_loaded", "_log", "_tells_allowed", "allowed", "denied")
 
     def __init__(self, authorizer: Authorizer, log: DecisionLog, is_loaded: Callable[[], bool]) -> None:
         """``is_loaded``: whether the image that was followed last holds all committed ACLs; asked until it does."""
@@ -49,7 +46,8 @@ class AclAccessControl:
         self._log = log
         self._is_loaded = is_loaded
         self._loaded = False
-        self._hosts: dict[str, str] = {}
+        self._decided = authorizer.decided
+        self._tells_allowed = log.tells_allowed
         self.allowed = 0
         """Questions answered "yes" since the start, quiet ones included."""
         self.denied = 0
@@ -77,11 +75,10 @@ class AclAccessControl:
         """Whether the client may do the operation on the resource. KafkaError UNKNOWN_SERVER_ERROR until the ACLs are known."""
         if not self._loaded:
             self._check_loaded(client)
-        host = self._hosts.get(client.peer_host) or self._host(client.peer_host)
-        decision = self._authorizer.decided(client.principal, host, operation, resource_type, name)
+        decision = self._decided(client.principal, client.peer_host, operation, resource_type, name)
         if decision.allowed:
             self.allowed += 1
-            if self._log.tells_allowed:
+            if self._tells_allowed():
                 self._log.allowed(client, operation, resource_type, name, decision, quiet)
             return True
         self.denied += 1
@@ -92,20 +89,11 @@ class AclAccessControl:
         """Whether the client may do the operation on some resource of the type. Errors: see ``allows``."""
         if not self._loaded:
             self._check_loaded(client)
-        found = self._authorizer.allows_any(client.principal, self._host(client.peer_host), operation, resource_type)
+        found = self._authorizer.allows_any(client.principal, address_text(client.peer_host), operation, resource_type)
         if found:
             self.allowed += 1
         else:
             self.denied += 1
-        return found
-
-    def _host(self, peer_host: str) -> str:
-        """The client's address as ACLs hold it."""
-        found = self._hosts.get(peer_host)
-        if found is None:
-            if len(self._hosts) >= REMEMBERED_HOSTS:
-                self._hosts.clear()
-            found = self._hosts[peer_host] = address_text(peer_host)
         return found
 
     def _check_loaded(self, client: Client) -> None:

@@ -253,6 +253,17 @@ REQUEST_TIMES = tuple(
     )
 )
 """In the order of ``broker.request_times.PHASES``."""
+_AUTHORIZER = ("config", "class")
+AUTHORIZATIONS = tuple(
+    _gauge(f"kafka_server_plugins_authorization_{what}_rate_per_minute", doc, *_AUTHORIZER)
+    for what, doc in (
+        ("request", "Questions that the authorizer was asked, a minute, over the time since the last scrapes."),
+        ("allowed", "Those that it answered with yes."),
+        ("denied", "Those that it answered with no, quiet ones included (KIP-877)."),
+    )
+)
+"""In the order of ``node_metrics.Authorizations``."""
+ACLS = _gauge("kafka_server_plugins_acls_total_count", "ACLs of the cluster, on a node with an authorizer.", *_AUTHORIZER)
 VIOLATIONS = _counter(
     "tidelog_protocol_violations_total", "Connections closed for what cannot be read or is not served.", "listener"
 )

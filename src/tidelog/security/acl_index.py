@@ -1,6 +1,7 @@
 """The ACLs of a cluster, found by resource: those on a literal name, on the wildcard, and on each prefix of the name.
 
-A lookup costs one dictionary access per distinct length of a prefix, however many ACLs there are.
+A lookup costs one dictionary access per distinct length of a prefix, however many ACLs there are; the ACLs of a pattern are by
+principal, so that those of others are not read.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from tidelog.model.ids import Uuid
 
 _Pattern = tuple[int, int, str]
 """(resource type, pattern type, name)."""
+_LITERAL, _PREFIXED = int(PatternType.LITERAL), int(PatternType.PREFIXED)
+"""Plain numbers: hashing an enum is a call."""
 
 
 class AclIndex:
-    """ACLs by id and by pattern. Not shared between threads."""
+    """ACLs by id, and by pattern and principal. Not shared between threads."""
 
     __slots__ = ("_by_id", "_by_pattern", "_lengths")
 
     def __init__(self, acls: Mapping[Uuid, AccessControlEntry] | None = None) -> None:
         self._by_id: dict[Uuid, AccessControlEntry] = {}
-        self._by_pattern: dict[_Pattern, dict[Uuid, AccessControlEntry]] = {}
+        self._by_pattern: dict[_Pattern, dict[str, dict[Uuid, AccessControlEntry]]] = {}
         self._lengths: dict[int, Counter[int]] = {}
         """Per resource type: how many prefixes have this length."""
         for acl_id, entry in (acls or {}).items():
@@ -44,14 +47,16 @@ class AclIndex:
             group = self._by_pattern[pattern] = {}
             if entry.pattern_type == PatternType.PREFIXED:
                 self._lengths.setdefault(entry.resource_type, Counter())[len(entry.resource_name)] += 1
-        group[acl_id] = entry
+        group.setdefault(entry.principal, {})[acl_id] = entry
 
     def remove(self, acl_id: Uuid) -> None:
         """Removes an ACL. KeyError for an unknown id."""
         entry = self._by_id.pop(acl_id)
         pattern = _pattern(entry)
         group = self._by_pattern[pattern]
-        del group[acl_id]
+        del group[entry.principal][acl_id]
+        if not group[entry.principal]:
+            del group[entry.principal]
         if not group:
             del self._by_pattern[pattern]
             if entry.pattern_type == PatternType.PREFIXED:
@@ -60,16 +65,16 @@ class AclIndex:
                 if not lengths[len(entry.resource_name)]:
                     del lengths[len(entry.resource_name)]
 
-    def covering(self, resource_type: int, name: str) -> Iterator[AccessControlEntry]:
-        """The ACLs whose pattern matches this resource."""
+    def covering(self, resource_type: int, name: str) -> Iterator[Mapping[str, Mapping[Uuid, AccessControlEntry]]]:
+        """The ACLs of each pattern that matches this resource, by principal; none of the mappings is empty."""
         found = self._by_pattern.get
-        if group := found((resource_type, PatternType.LITERAL, name)):
-            yield from group.values()
-        if name != WILDCARD and (group := found((resource_type, PatternType.LITERAL, WILDCARD))):
-            yield from group.values()
+        if group := found((resource_type, _LITERAL, name)):
+            yield group
+        if name != WILDCARD and (group := found((resource_type, _LITERAL, WILDCARD))):
+            yield group
         for length in self._lengths.get(resource_type, ()):
-            if length <= len(name) and (group := found((resource_type, PatternType.PREFIXED, name[:length]))):
-                yield from group.values()
+            if length <= len(name) and (group := found((resource_type, _PREFIXED, name[:length]))):
+                yield group
 
     def of_type(self, resource_type: int) -> Iterator[AccessControlEntry]:
         """The ACLs on resources of this type."""
@@ -77,4 +82,4 @@ class AclIndex:
 
 
 def _pattern(entry: AccessControlEntry) -> _Pattern:
-    return entry.resource_type, entry.pattern_type, entry.resource_name
+    return int(entry.resource_type), int(entry.pattern_type), entry.resource_name

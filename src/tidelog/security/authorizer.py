@@ -13,6 +13,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 from tidelog.model.acl import OPERATIONS, WILDCARD, AccessControlEntry, AclOperation, PatternType, PermissionType
 from tidelog.model.ids import Uuid
@@ -28,6 +29,7 @@ EVERY_USER = f"{USER}:*"
 """The principal of an ACL for every principal, whatever its type."""
 PROBE = "hardcode"
 """The name with which Kafka asks whether super.users or allow.everyone.if.no.acl.found allow an operation on any resource."""
+_NONE: Mapping[Uuid, AccessControlEntry] = {}
 CACHED_DECISIONS = 50_000
 """The cache is emptied when it holds this many decisions, about 15 MB."""
 
@@ -58,7 +60,7 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_acl = Decision(allow_without_acl, Rule.NO_ACL)
         self._index = AclIndex()
-        self._decided: dict[tuple[KafkaPrincipal, str, int, int, str], Decision] = {}
+        self._decided: dict[tuple[KafkaPrincipal, str, int, str], Decision] = {}
         self.version = 0
         """Rises with each change of the ACLs."""
 
@@ -88,37 +90,40 @@ class Authorizer:
         return principal in self._super_users
 
     def allows(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> bool:
-        """Whether the operation is allowed; ``host`` is in the form of ``address_text``."""
+        """Whether the operation is allowed; ``host`` in any form."""
         return self.decided(principal, host, operation, resource_type, name).allowed
 
     def decided(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> Decision:
-        """The decision with its reason, from the cache if it is there."""
-        key = (principal, host, operation, resource_type, name)
+        """The decision with its reason, from the cache if it is there; ``host`` in any form."""
+        # One number for two enums: hashing an enum is a call.
+        key = (principal, host, operation << 4 | resource_type, name)
         found = self._decided.get(key)
         if found is None:
             if len(self._decided) >= CACHED_DECISIONS:
                 self._decided.clear()
-            found = self._decided[key] = self.decide(principal, host, operation, resource_type, name)
+            found = self._decided[key] = self.decide(principal, address_text(host), operation, resource_type, name)
         return found
 
     def decide(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> Decision:
-        """The decision with its reason, not cached."""
+        """The decision with its reason, not cached; ``host`` is in the form of ``address_text``."""
         if principal in self._super_users:
             return Decision(True, Rule.SUPER_USER)
-        candidates = {str(principal), EVERY_USER}
-        denying = {operation, AclOperation.ALL}
-        allowing = denying | IMPLIED.get(operation, frozenset())
+        own = str(principal)
+        implying = IMPLIED.get(operation, frozenset())
         allow: AccessControlEntry | None = None
         covered = False
-        for entry in self._index.covering(resource_type, name):
+        for group in self._index.covering(resource_type, name):
             covered = True
-            if entry.principal not in candidates or entry.host not in (host, WILDCARD):
-                continue
-            if entry.permission_type == PermissionType.DENY:
-                if entry.operation in denying:
-                    return Decision(False, Rule.DENY, entry)
-            elif entry.operation in allowing:
-                allow = entry
+            for who in (own, EVERY_USER):
+                for entry in group.get(who, _NONE).values():
+                    if entry.host not in (host, WILDCARD):
+                        continue
+                    exact = entry.operation in (operation, AclOperation.ALL)
+                    if entry.permission_type == PermissionType.DENY:
+                        if exact:
+                            return Decision(False, Rule.DENY, entry)
+                    elif exact or entry.operation in implying:
+                        allow = entry
         if allow is not None:
             return Decision(True, Rule.ALLOW, allow)
         return Decision(False, Rule.NO_MATCH) if covered else self._without_acl
@@ -164,6 +169,7 @@ def _normal(entry: AccessControlEntry) -> AccessControlEntry:
     return entry if host == entry.host else replace(entry, host=host)
 
 
+@lru_cache(10_000)
 def address_text(host: str) -> str:
     """An IP address as Java prints it, which is how ACLs of Kafka's tools hold it; any other text as it is.
 

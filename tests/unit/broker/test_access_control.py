@@ -30,8 +30,11 @@ class Client:
 
 @dataclass
 class Log:
-    tells_allowed: bool = False
+    debug: bool = False
     lines: list[tuple[str, str, Rule, bool]] = field(default_factory=list)
+
+    def tells_allowed(self) -> bool:
+        return self.debug
 
     def denied(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, quiet: bool) -> None:
         self.lines.append(("denied", name, decision.rule, quiet))
@@ -138,7 +141,7 @@ def test_denials_are_reported_and_allowed_ones_only_where_the_log_takes_them() -
     world.reads("t")
     world.reads("t", quiet=True)
     world.reads("t", Client(ROOT))
-    world.log.tells_allowed = True
+    world.log.debug = True
     world.reads("u", Client(ROOT), quiet=True)
     assert world.log.lines == [
         ("denied", "t", Rule.NO_ACL, False),

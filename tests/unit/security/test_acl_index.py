@@ -16,7 +16,7 @@ ENTRIES = st.builds(
     st.sampled_from([2, 3]),
     NAMES,
     st.sampled_from([3, 4]),
-    st.just("User:a"),
+    st.sampled_from(["User:a", "User:*"]),
     st.just("*"),
     st.just(3),
     st.just(3),
@@ -39,7 +39,12 @@ def test_a_lookup_finds_exactly_the_acls_that_cover_the_name(
         else:
             left.append(entry)
     expected = [each for each in left if each.resource_type == resource_type and each.covers(name)]
-    assert sorted(map(repr, index.covering(resource_type, name))) == sorted(map(repr, expected))
+    groups = list(index.covering(resource_type, name))
+    found = [(principal, each) for group in groups for principal, of_it in group.items() for each in of_it.values()]
+    assert sorted(repr(each) for _, each in found) == sorted(map(repr, expected))
+    assert all(principal == each.principal for principal, each in found)
+    assert all(of_it for group in groups for of_it in group.values())
+    assert all(groups)
     assert len(index) == len(left)
     assert sorted(map(repr, index.of_type(resource_type))) == sorted(
         repr(each) for each in left if each.resource_type == resource_type

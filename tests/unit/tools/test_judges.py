@@ -30,8 +30,8 @@ def test_a_judge_without_a_tally_has_said_nothing() -> None:
         verdict("connect", "bash: no such file", 1, "abc")
 
 
-def test_what_tidelog_does_not_have_is_not_asked_of_it() -> None:
-    assert expected_settings("# words\n\nnum.partitions=4\nauthorizer.class.name=a.b\n") == ["num.partitions=4"]
+def test_the_settings_of_the_judges_are_passed_on_without_their_comments() -> None:
+    assert expected_settings("# words\n\nnum.partitions=4\n\nsuper.users=User:a\n") == ["num.partitions=4", "super.users=User:a"]
 
 
 def test_a_reason_counts_for_whole_names_only() -> None:

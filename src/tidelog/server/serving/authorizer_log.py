@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tidelog.broker.loggers import LEVELS
@@ -39,10 +40,7 @@ class AuthorizerLog:
         self._log = logging.getLogger(NAME)
         self._real_ms = real_ms
         self._limit = LogLimit(LINES_PER_SECOND)
-
-    @property
-    def tells_allowed(self) -> bool:
-        return self._log.isEnabledFor(logging.DEBUG)
+        self.tells_allowed: Callable[[], bool] = partial(self._log.isEnabledFor, logging.DEBUG)
 
     def allowed(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, quiet: bool) -> None:
         level = _TRACE if quiet else logging.DEBUG

@@ -7,6 +7,7 @@ system, which may block (a log dir may be on an unreachable network file system)
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from tidelog.server import posix
 from tidelog.server.upkeep.request_metrics import watch_requests, watch_syncs
 
 if TYPE_CHECKING:
+    from tidelog.broker.access_control import AclAccessControl
     from tidelog.metadata.image import ClusterImage
     from tidelog.model.ports import FileSystem
     from tidelog.replication.partition import Partition
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from tidelog.server.upkeep.scrubbing import Scrubbing
     from tidelog.storage.log_dir import LogDir
 
+MINUTE_S: Final = 60
 RUNNING: Final = 3
 """The number that Kafka reports for a running broker."""
 
@@ -313,8 +316,35 @@ def _watch_process(
     registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in listeners()])
     registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in listeners()])
     watch_requests(registry, runtime, listeners)
+    registry.watch_group((*catalog.AUTHORIZATIONS, catalog.ACLS), Authorizations(replica.access, loop.time).look)
     registry.watch(catalog.UPTIME, lambda: loop.time() - began)
     registry.watch(catalog.INFO, lambda: [((__version__, str(replica.config.node_id), replica.cluster_id), 1)])
+
+
+class Authorizations:
+    """What the authorizer was asked, a minute, under Kafka's names; nothing on a node without one."""
+
+    _LABELS: Final = ("authorizer.class.name", "StandardAuthorizer")
+
+    def __init__(self, access: AclAccessControl | None, now: Callable[[], float]) -> None:
+        self._access = access
+        self._now = now
+        self._looks: deque[tuple[float, int, int]] = deque([(now(), 0, 0)])
+        """(time, allowed, denied) of the last minute's looks, and of one before."""
+
+    def look(self) -> list[list[Sample]]:
+        """Samples of requests, allowed, denied and ACLs."""
+        access = self._access
+        if access is None:
+            return [[], [], [], []]
+        at = self._now()
+        self._looks.append((at, access.allowed, access.denied))
+        while len(self._looks) > 2 and self._looks[1][0] <= at - MINUTE_S:
+            self._looks.popleft()
+        began, allowed, denied = self._looks[0]
+        minutes = max(at - began, 1) / MINUTE_S
+        rates = (access.allowed - allowed) / minutes, (access.denied - denied) / minutes
+        return [[(self._LABELS, value)] for value in (sum(rates), *rates, access.acls)]
 
 
 class IdleShare:

@@ -62,12 +62,12 @@ def test_a_name_from_the_network_stays_on_its_line() -> None:
 def test_denied_is_info_allowed_is_debug_and_quiet_is_trace(lines: pytest.LogCaptureFixture) -> None:
     log = AuthorizerLog(lambda: 0)
     yes = Decision(True, Rule.SUPER_USER)
-    assert not log.tells_allowed
+    assert not log.tells_allowed()
     log.denied(Client(), Op.READ, TOPIC, "t", NO, True)
     log.denied(Client(), Op.READ, TOPIC, "t", NO, False)
     assert [level for level, _ in told(lines)] == ["INFO"]
     logging.getLogger(NAME).setLevel(logging.DEBUG)
-    assert log.tells_allowed
+    assert log.tells_allowed()
     log.allowed(Client(), Op.READ, TOPIC, "t", yes, True)
     log.allowed(Client(), Op.READ, TOPIC, "t", yes, False)
     assert [level for level, _ in told(lines)] == ["INFO", "DEBUG"]

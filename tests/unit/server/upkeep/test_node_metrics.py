@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import begin, find, init
 from tidelog.coordinator.transaction.state import TransactionState
@@ -14,6 +16,7 @@ from tidelog.metrics import catalog
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tidelog.server.upkeep.node_metrics import (
     _PER_PARTITION,
+    Authorizations,
     IdleShare,
     _fetchers,
     _partitions,
@@ -32,6 +35,27 @@ def test_the_idle_share_is_of_the_time_since_the_last_look() -> None:
     assert share.look() == 0.75, "no time passed: what was true stays true"
     clock.wall, clock.busy = 111.0, 9.0
     assert share.look() == 0.0, "never below nothing"
+
+
+def test_authorizations_are_counted_over_the_last_minute() -> None:
+    clock = SimpleNamespace(now=100.0)
+    access: Any = SimpleNamespace(allowed=0, denied=0, acls=7)
+    rates = Authorizations(access, lambda: clock.now)
+
+    def look() -> list[float]:
+        samples = rates.look()
+        assert {labels for rows in samples for labels, _ in rows} == {("authorizer.class.name", "StandardAuthorizer")}
+        return [rows[0][1] for rows in samples]
+
+    clock.now, access.allowed, access.denied = 130.0, 20, 10
+    assert look() == [60, 40, 20, 7]
+    clock.now, access.allowed = 160.0, 40
+    assert look() == [50, 40, 10, 7]
+    clock.now = 200.0
+    assert look() == [pytest.approx(20 / 70 * 60), pytest.approx(20 / 70 * 60), 0, 7], "since the look before the last minute"
+    clock.now = 300.0
+    assert look() == [0, 0, 0, 7]
+    assert Authorizations(None, lambda: clock.now).look() == [[], [], [], []]
 
 
 def test_free_space_is_told_of_dirs_that_are_there(tmp_path: Path) -> None:
