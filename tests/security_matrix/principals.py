@@ -1,4 +1,4 @@
-"""The users of the matrix: none, each single and all rights, and all rights but one.
+"""The users of the matrix: none, each single and all rights, some that are needed together, and all rights but one.
 
 A right is an operation on a resource type. It is given on names that begin with ``open-``, on the internal topics and on the
 cluster; resources whose names begin with ``hidden-`` exist, and no ACL names them.
@@ -44,6 +44,22 @@ OPERATIONS: dict[Type, tuple[Op, ...]] = {
     Type.TRANSACTIONAL_ID: (Op.DESCRIBE, Op.WRITE, Op.TWO_PHASE_COMMIT),
 }
 
+TOGETHER: tuple[tuple[tuple[Type, Op], ...], ...] = (
+    ((Type.TOPIC, Op.DESCRIBE), (Type.TOPIC, Op.CREATE)),
+    ((Type.TOPIC, Op.DESCRIBE), (Type.CLUSTER, Op.CREATE)),
+    ((Type.TOPIC, Op.DESCRIBE), (Type.CLUSTER, Op.DELETE)),
+    ((Type.GROUP, Op.READ), (Type.TOPIC, Op.READ)),
+    ((Type.GROUP, Op.READ), (Type.TOPIC, Op.DESCRIBE)),
+    ((Type.GROUP, Op.DESCRIBE), (Type.TOPIC, Op.DESCRIBE)),
+    ((Type.GROUP, Op.DELETE), (Type.TOPIC, Op.READ)),
+    ((Type.TRANSACTIONAL_ID, Op.WRITE), (Type.TOPIC, Op.WRITE)),
+    ((Type.TRANSACTIONAL_ID, Op.WRITE), (Type.GROUP, Op.READ)),
+    ((Type.TRANSACTIONAL_ID, Op.WRITE), (Type.GROUP, Op.READ), (Type.TOPIC, Op.READ)),
+    ((Type.TRANSACTIONAL_ID, Op.DESCRIBE), (Type.TOPIC, Op.DESCRIBE)),
+)
+"""The smallest sets of rights that let a request with several checks through."""
+AND = "_and_"
+
 
 @dataclass(frozen=True)
 class Principal:
@@ -69,6 +85,11 @@ def _all(user: str, host: str = "*") -> tuple[AccessControlEntry, ...]:
     return tuple(acl for kind in OPERATIONS for acl in _acls(user, kind, Op.ALL, PermissionType.ALLOW, host))
 
 
+def name_of(kind: Type, operation: Op) -> str:
+    """``topic-read``."""
+    return f"{kind.name}-{operation.name}".lower().replace("_", "-")
+
+
 def _principals() -> Iterator[Principal]:
     yield Principal("none")
     yield Principal("root")
@@ -76,10 +97,13 @@ def _principals() -> Iterator[Principal]:
     yield Principal("elsewhere", _all("elsewhere", "192.0.2.1"))
     for kind, operations in OPERATIONS.items():
         for operation in operations:
-            right = f"{kind.name}-{operation.name}".lower().replace("_", "-")
+            right = name_of(kind, operation)
             yield Principal(right, tuple(_acls(right, kind, operation, PermissionType.ALLOW)))
             but = f"but-{right}"
             yield Principal(but, (*_all(but), *_acls(but, kind, operation, PermissionType.DENY)))
+    for rights in TOGETHER:
+        user = AND.join(name_of(*right) for right in rights)
+        yield Principal(user, tuple(acl for right in rights for acl in _acls(user, *right, PermissionType.ALLOW)))
 
 
 PRINCIPALS: dict[str, Principal] = {each.user: each for each in _principals()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,17 @@ import pytest
 from tests.security_matrix.all_cases import all_cells
 from tests.security_matrix.case import served
 from tests.security_matrix.outcome import Canonical
+from tests.security_matrix.principals import AND, PRINCIPALS, name_of
 from tests.security_matrix.table import Table, key, read, write
+from tidelog.broker.api import Route
+from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from tidelog.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+IMPLYING = ("read", "write", "delete", "alter")
+"""Operations that give DESCRIBE."""
+OPERATIONS = re.compile(r"operations=\{.*?\}")
 
 
 @pytest.mark.parametrize("listener", ["broker", "controller"])
@@ -56,3 +65,53 @@ def test_an_outcome_has_the_names_of_its_own_cell_only() -> None:
     )
     shuffled = DeleteTopicsResponse(responses=[DeletableTopicResult("b"), DeletableTopicResult("a", error_code=29)])
     assert Canonical(1, {}).of(shuffled) == "responses[name=a TOPIC_AUTHORIZATION_FAILED, name=b ok]"
+
+
+@pytest.mark.parametrize(("listener", "table"), [("broker", BROKER_APIS), ("controller", CONTROLLER_APIS)])
+def test_what_a_row_says_that_an_api_needs_decides_its_cells_and_nothing_else(listener: str, table: dict[int, Route]) -> None:
+    """Apache Kafka's outcomes change with each permission of a row, given or denied; but for authorized operations, with no
+    other."""
+    rows: dict[tuple[str, str, int, str], dict[str, str]] = {}
+    for (*row, user), outcome in read(all_cells()).apache.items():
+        rows.setdefault(tuple(row), {})[user] = outcome  # type: ignore[arg-type]
+    for api, route in table.items():
+        if route.api.off:
+            continue
+        mine = [users for row, users in rows.items() if row[:2] == (listener, ApiKey(api).name)]
+        needed = {name_of(each.resource, each.operation) for each in route.needs.permissions}
+        missing = needed - deciding(mine)
+        assert not missing, f"{ApiKey(api).name}: no cell shows {missing}"
+        described = [right.removesuffix("-describe") for right in needed if right.endswith("-describe")]
+        implying = {f"{kind}-{operation}" for kind in described for operation in IMPLYING}
+        implying |= {right.replace("describe-configs", "alter-configs") for right in needed}
+        unnamed = (
+            deciding([{user: OPERATIONS.sub("", each) for user, each in users.items()} for users in mine]) - needed - implying
+        )
+        assert not unnamed, f"{ApiKey(api).name}: its row does not name {unnamed}"
+
+
+def deciding(rows: list[dict[str, str]]) -> set[str]:
+    """The rights that change an outcome: one alone, one that is denied, one beside others."""
+    return {
+        right
+        for without, having, right in (*each_right_alone(), *each_right_added())
+        for users in rows
+        if without in users and having in users and users[without] != users[having]
+    }
+
+
+def each_right_alone() -> Iterator[tuple[str, str, str]]:
+    """Users that differ in one right: (without it, having it, the right)."""
+    for user in PRINCIPALS:
+        if user.startswith("but-"):
+            right = user.removeprefix("but-")
+            yield "none", right, right
+            yield user, "all", right
+
+
+def each_right_added() -> Iterator[tuple[str, str, str]]:
+    """Likewise, where several rights are needed."""
+    for user in PRINCIPALS:
+        rights = user.split(AND)
+        for right in rights if len(rights) > 1 else ():
+            yield AND.join(each for each in rights if each != right), user, right

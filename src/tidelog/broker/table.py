@@ -257,6 +257,10 @@ API_TABLE: tuple[Api, ...] = (
         broker=alter_configs.incremental_alter_configs,
         controller=alter_configs.incremental_alter_configs,
         needs=by_resource((Op.ALTER_CONFIGS, CLUSTER), (Op.ALTER_CONFIGS, TOPIC), (Op.ALTER_CONFIGS, GROUP)),
+        # The levels of a controller's own loggers need CLUSTER_ACTION.
+        controller_needs=by_resource(
+            (Op.ALTER_CONFIGS, CLUSTER), (Op.ALTER_CONFIGS, TOPIC), (Op.ALTER_CONFIGS, GROUP), (Op.CLUSTER_ACTION, CLUSTER)
+        ),
         forwarded=True,
         forwards_itself=True,
     ),

@@ -12,7 +12,9 @@ from tidelog.protocol.api_keys import ApiKey
 LIMIT = {"timeout_ms": 30_000}
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 DELETERS = tuple(
-    user for user in PRINCIPALS if user in ("root", "all", "cluster-delete", "topic-delete") or user.startswith("but-")
+    user
+    for user in PRINCIPALS
+    if user in ("root", "all") or user.startswith("but-") or user.endswith(("cluster-delete", "topic-delete"))
 )
 """Users that may delete internal topics."""
 
