@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
@@ -27,9 +28,13 @@ final class Members {
 
     private Members(JsonNode request, Properties config) {
         consumer = new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer());
-        List<String> topics = new ArrayList<>();
-        request.get("topics").forEach(topic -> topics.add(topic.asText()));
-        consumer.subscribe(topics);
+        if (request.has("pattern")) {
+            consumer.subscribe(new SubscriptionPattern(request.get("pattern").asText()));
+        } else {
+            List<String> topics = new ArrayList<>();
+            request.get("topics").forEach(topic -> topics.add(topic.asText()));
+            consumer.subscribe(topics);
+        }
         thread = new Thread(this::run, request.get("name").asText());
         thread.setDaemon(true);
         thread.start();
@@ -55,7 +60,7 @@ final class Members {
         }
     }
 
-    /** Begins a member: name, topics, config. */
+    /** Begins a member: name, topics or an RE2 pattern, config. */
     static ObjectNode start(JsonNode request, Properties config, ObjectMapper json) {
         ALL.put(request.get("name").asText(), new Members(request, config));
         return json.createObjectNode();
