@@ -1,6 +1,9 @@
 import pytest
 
 from tests.unit.raft.driver import Driver, fetch_request, voters
+from tidelog.broker.refusals import first_error
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.raft.effects import HighWatermarkMoved, LeaderChanged
 from tidelog.raft.machine import HANDLERS
@@ -53,3 +56,15 @@ def test_a_damaged_snapshot_is_fetched_again() -> None:
 
 def test_every_raft_api_has_its_handler() -> None:
     assert {ApiKey.VOTE, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.UPDATE_RAFT_VOTER} <= set(HANDLERS)
+
+
+@pytest.mark.parametrize("key", HANDLERS, ids=lambda key: ApiKey(key).name)
+def test_an_empty_request_is_refused_and_harms_nothing(key: ApiKey) -> None:
+    """CVE-2026-83525: a FetchSnapshot without topics must not end the controller."""
+    request = registry.request_class(key)
+    for version in range(request.MIN_VERSION, request.MAX_VERSION + 1):
+        node = Driver(voters(1))
+        answer = node.ask(request(), version)
+        assert answer is not None and first_error(answer) is not ErrorCode.NONE
+        answer.encode(version)
+        assert node.machine.is_leader

@@ -71,23 +71,31 @@ def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any,
     would create. Where all topics are asked for, those without DESCRIBE are left out. Per partition: LEADER_NOT_AVAILABLE,
     LISTENER_NOT_FOUND.
     """
-    answers = ctx.node.metadata_answers
-    request = None if ctx.node.access is None else question.read()
-    hidden = _NOTHING if request is None else _hidden(ctx, request)
+    if ctx.node.access is not None:
+        request = question.read()
+        hidden = _hidden(ctx, request)
+        if not _is_for_every_client(request, hidden):
+            return _described(ctx, question, None, hidden)
     key = None
-    if len(question.body) <= MAX_KEPT_REQUEST_BYTES and (request is None or _is_for_every_client(request, hidden)):
+    if len(question.body) <= MAX_KEPT_REQUEST_BYTES:
         key = (question.version, ctx.listener, bytes(question.body))
-        known = answers.get(ctx.image, key)
+        known = ctx.node.metadata_answers.get(ctx.image, key)
         if known is not None:
             return Encoded((known,), len(known))
-    if request is None:
-        request = question.read()
+    return _described(ctx, question, key, _NOTHING)
+
+
+def _described(
+    ctx: BrokerContext, question: Question, key: AnswerKey | None, hidden: frozenset[str]
+) -> Encoded | Coroutine[Any, Any, Encoded]:
+    """An answer that is not cached; it is kept under ``key``."""
+    request = question.read()
     if _asks_for_all(request, question.version) and sum(map(_size, ctx.image.topics.by_id.values())) > PARTITIONS_AT_ONCE:
         return _all_topics(ctx, request, key, hidden)
     response, creating = _answer(ctx, request, hidden)
     body = response.encode(question.version)
     if key is not None and not creating:
-        answers.keep(key, body)
+        ctx.node.metadata_answers.keep(key, body)
     return Encoded((body,), len(body))
 
 
@@ -97,8 +105,8 @@ def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> Metadat
     request, version, image = question.read(), ctx.api_version, ctx.image
     asked: Iterable[TopicImage | MetadataRequestTopic] = request.topics or ()
     if _asks_for_all(request, version):
-        seen = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, image.topics.by_name, quiet=True)
-        asked = [topic for topic in image.topics.by_name.values() if topic.name in seen]
+        hidden = _hidden_if_known(ctx, request)
+        asked = [topic for topic in image.topics.by_name.values() if topic.name not in hidden]
     topics = [
         MetadataResponseTopic(
             error_code=error.code,
@@ -125,6 +133,14 @@ def _hidden(ctx: BrokerContext, request: MetadataRequest) -> frozenset[str]:
         if found is not None or asked.name is not None:
             names.add(asked.name or "" if found is None else found.name)
     return frozenset(names) - allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+
+
+def _hidden_if_known(ctx: BrokerContext, request: MetadataRequest) -> frozenset[str]:
+    """``_hidden``, but all topics while the access control itself fails: a refusal must not name them."""
+    try:
+        return _hidden(ctx, request)
+    except KafkaError:
+        return frozenset(ctx.image.topics.by_name)
 
 
 def _is_for_every_client(request: MetadataRequest, hidden: frozenset[str]) -> bool:

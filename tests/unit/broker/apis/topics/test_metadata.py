@@ -384,6 +384,14 @@ def test_a_refusal_of_all_topics_names_only_visible_ones() -> None:
     answer = module.refuse(world.context(13), read(memoryview(body), 0, 13), KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
     assert [topic.name for topic in answer.topics] == ["b"]
 
+    class Failing(Allowing):
+        def allows(self, *question: Any) -> bool:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the ACLs are not known yet")
+
+    world.broker.access = Failing()
+    answer = module.refuse(world.context(13), read(memoryview(body), 0, 13), KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert (answer.topics, answer.error_code) == ([], ErrorCode.UNKNOWN_SERVER_ERROR)
+
 
 def test_a_large_cluster_is_described_in_turns_to_a_client_that_sees_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Large(monkeypatch)
