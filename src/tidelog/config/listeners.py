@@ -15,7 +15,6 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT: Final = re.compile(
     r"(?P<name>[A-Za-z0-9_.-]+)://(?:\[(?P<ipv6>[0-9A-Fa-f:.%A-Za-z]+)\]|(?P<host>[^\[\]:/?#]*)):(?P<port>[0-9]{1,5})"
 )
-_VOTER: Final = re.compile(r"(?P<id>[0-9]{1,10})@(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^\[\]:/]+)):(?P<port>[0-9]{1,5})")
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^\[\]:/]*)):(?P<port>[0-9]{1,5})")
 ANY_HOSTS: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
@@ -30,14 +29,6 @@ class EndPoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.listener}://{address_text(self.host, self.port)}"
-
-
-class Voter(NamedTuple):
-    """A controller of a fixed quorum, from ``controller.quorum.voters``."""
-
-    id: int
-    host: str
-    port: int
 
 
 def address_text(host: str, port: int) -> str:
@@ -89,19 +80,6 @@ def parse_endpoints(option: str, items: Iterable[str], protocols: Mapping[str, s
     names = [point.listener for point in result]
     if len(set(names)) != len(names):
         raise ConfigError(f"{option} names a listener twice: {', '.join(names)}. Each listener needs a name of its own.")
-    return tuple(result)
-
-
-def parse_voters(option: str, items: Iterable[str]) -> tuple[Voter, ...]:
-    """The voters of a fixed quorum, ids unique."""
-    result: list[Voter] = []
-    for item in items:
-        found = _VOTER.fullmatch(item)
-        if found is None or int(found["port"]) > 65535:
-            raise ConfigError(f"{option} holds {item!r}, but must hold id@host:port.")
-        result.append(Voter(int(found["id"]), found["ipv6"] or found["host"], int(found["port"])))
-    if len({voter.id for voter in result}) != len(result):
-        raise ConfigError(f"{option} names a voter twice: {', '.join(str(voter.id) for voter in result)}.")
     return tuple(result)
 
 

@@ -230,14 +230,10 @@ class QuorumValues:
     unstable_feature_versions_enable: bool
 
 
-class ReplicationValues:
-    """The options of ``tidelog.config.broker_replication``."""
+class RemoteLogValues:
+    """The options of ``tidelog.config.broker_remote_log``."""
 
-    alter_log_dirs_replication_quota_window_num: int
-    alter_log_dirs_replication_quota_window_size_seconds: int
     follower_fetch_last_tiered_offset_enable: bool
-    num_replica_alter_log_dirs_threads: int | None
-    num_replica_fetchers: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
@@ -267,6 +263,15 @@ class ReplicationValues:
     remote_log_storage_manager_class_path: str | None
     remote_log_storage_manager_impl_prefix: str
     remote_log_storage_system_enable: bool
+
+
+class ReplicationValues:
+    """The options of ``tidelog.config.broker_replication``."""
+
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
+    num_replica_alter_log_dirs_threads: int | None
+    num_replica_fetchers: int
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_min_bytes: int
@@ -412,6 +417,14 @@ class OwnValues:
 
 
 class BrokerValues(
-    GroupsValues, LogValues, NetworkValues, QuorumValues, ReplicationValues, SecurityValues, TransactionsValues, OwnValues
+    GroupsValues,
+    LogValues,
+    NetworkValues,
+    QuorumValues,
+    RemoteLogValues,
+    ReplicationValues,
+    SecurityValues,
+    TransactionsValues,
+    OwnValues,
 ):
     """All broker options by attribute: dots are underscores, the type is that of the parsed value."""

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Self
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.listeners import EndPoint, Voter, parse_endpoints, parse_protocol_map, parse_voters
+from tidelog.config.listeners import EndPoint, parse_endpoints, parse_protocol_map
 from tidelog.config.options import Option, Value
+from tidelog.config.quorum_voters import Voter, parse_voters
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:

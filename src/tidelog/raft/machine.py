@@ -21,7 +21,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.raft import answers, inbound, kraft_upgrade, polling, serving, voter_changes
+from tidelog.raft import answers, inbound, kraft_upgrade, leader_fetch_snapshot, polling, serving, voter_changes
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Inbound
 from tidelog.raft.election import Candidate, Prospective, Resigned, Role
@@ -37,7 +37,7 @@ HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
     ApiKey.BEGIN_QUORUM_EPOCH: inbound.begin_quorum_epoch,
     ApiKey.END_QUORUM_EPOCH: inbound.end_quorum_epoch,
     ApiKey.FETCH: serving.fetch,
-    ApiKey.FETCH_SNAPSHOT: serving.fetch_snapshot,
+    ApiKey.FETCH_SNAPSHOT: leader_fetch_snapshot.fetch_snapshot,
     ApiKey.ADD_RAFT_VOTER: voter_changes.add_voter,
     ApiKey.REMOVE_RAFT_VOTER: voter_changes.remove_voter,
     ApiKey.UPDATE_RAFT_VOTER: voter_changes.update_voter,

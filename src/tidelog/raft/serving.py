@@ -1,4 +1,4 @@
-"""The leader's side of replication: Fetch and FetchSnapshot of the metadata log, by voters and observers.
+"""The leader's answers to Fetch of the metadata log, by voters and observers. FetchSnapshot is in ``leader_fetch_snapshot``.
 
 A fetch from an offset confirms that everything below is on the fetcher's disk. It is answered at once when there is news:
 records, a high watermark that the fetcher does not know yet, a diverging epoch, a snapshot to start with, an error. Otherwise it
@@ -12,20 +12,13 @@ from __future__ import annotations
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
-from tidelog.protocol.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    ResponsePartitionSnapshot,
-    ResponseTopicSnapshot,
-)
 from tidelog.raft import messages
-from tidelog.raft.effects import Inbound, ReplyRecords, ReplySnapshotPart
+from tidelog.raft.effects import Inbound, ReplyRecords
 from tidelog.raft.election import Role
 from tidelog.raft.inbound import wrong_cluster
 from tidelog.raft.log_shape import Fit
 from tidelog.raft.parked import ParkedFetch
 from tidelog.raft.quorum import Quorum
-from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 
 MAX_PARKED = 10_000
@@ -167,41 +160,3 @@ def expire_fetches(quorum: Quorum, now_ms: int) -> None:
     for each in quorum.parked.take_expired(now_ms):
         high_watermark = quorum.leading().high_watermark
         quorum.out.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
-
-
-def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotRequest, now_ms: int) -> None:
-    """Sent by a replica that was pointed to a snapshot, part by part.
-
-    Errors: the leader's, SNAPSHOT_NOT_FOUND when it is gone (the fetcher asks again what to fetch), POSITION_OUT_OF_RANGE.
-    """
-    asked = messages.only_partition(request, "name")
-    if wrong_cluster(quorum, request.cluster_id):
-        quorum.out.reply(inbound, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
-        return
-    if asked is None:
-        quorum.out.reply(inbound, _unknown_partition(request))
-        return
-    error = not_leading(quorum, asked.current_leader_epoch)
-    wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-    size = quorum.log.shape.snapshots.get(wanted)
-    if error is ErrorCode.NONE:
-        if size is None:
-            error = ErrorCode.SNAPSHOT_NOT_FOUND
-        elif not 0 <= asked.position < size:
-            error = ErrorCode.POSITION_OUT_OF_RANGE
-    answer = messages.fetch_snapshot_answer(quorum, inbound, error, asked)
-    if error is not ErrorCode.NONE or size is None:
-        quorum.out.reply(inbound, answer)
-        return
-    answer.topics[0].partitions[0].size = size
-    quorum.leading().heard(ReplicaKey(request.replica_id, Uuid(asked.replica_directory_id)), now_ms)
-    limit = min(max(request.max_bytes, 0), quorum.config.snapshot_max_bytes)
-    quorum.out.add(ReplySnapshotPart(inbound.token, answer, wanted, asked.position, limit))
-
-
-def _unknown_partition(request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
-    topic = request.topics[0]
-    partition = ResponsePartitionSnapshot(index=topic.partitions[0].partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return FetchSnapshotResponse(topics=[ResponseTopicSnapshot(name=topic.name, partitions=[partition])])

@@ -24,7 +24,7 @@ from tidelog.model.ports import Rng
 from tidelog.replication.alter_partition_requests import IsrChanges
 from tidelog.replication.fetch import Fetch, Gate
 from tidelog.replication.fetch_sessions import FetchContext, FetchSessionCache
-from tidelog.replication.flushing import needs_flush, next_flush
+from tidelog.replication.flushing import needs_flush, next_flush, overdue
 from tidelog.replication.hosted_partitions import HostedPartitions
 from tidelog.replication.isr_and_high_watermark import grown, shrunk
 from tidelog.replication.log_dir_jobs import Background, LogDirJobs
@@ -294,7 +294,7 @@ class ReplicaManager:
 
     def flush_step(self, now_ms: int) -> int:
         """Start the flushes that flush.ms demands by ``now_ms``; returns how many."""
-        due = self.logs.upkeep.logs_to_flush(now_ms)
+        due = overdue(self.logs.logs(), now_ms)
         for log in due:
             self._rolled(log)
         return len(due)

@@ -2,9 +2,8 @@
 
 As in Kafka:
 
-- A log is clean up to its checkpointed offset. Cleanable is what follows, up to the first segment that is active, not synced
-  yet, at or past the last stable offset, or younger than min.compaction.lag.ms. The log with the greatest share of dirty bytes
-  is cleaned first, if that share is above min.cleanable.dirty.ratio or max.compaction.lag.ms has passed.
+- The log with the greatest share of dirty bytes is cleaned first, if that share is above min.cleanable.dirty.ratio or
+  max.compaction.lag.ms has passed (``cleanable_range``).
 - All segments up to the end of the offset map are rewritten, in groups that fit one segment.
 - New files are written as ``.cleaned`` and renamed to ``.swap`` when all of them are synced; then the old ones become
   ``.deleted``, then the new ones lose their suffix. The directory is synced between these steps, so that a crash leaves either
@@ -21,16 +20,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, BadCheckpoint, encode_offsets, read_offsets
+from tidelog.storage.cleanable_range import CleanableRange, cleanable_range
 from tidelog.storage.cleaner_filter import LastRecord, OffsetMap, TransactionFilter
 from tidelog.storage.cleaner_jobs import CLEANED_SUFFIX, CheckpointJob, CleanerJob, MapJob, RewriteJob, Source, SyncJob, source_of
-from tidelog.storage.log_config import NEVER_MS
 from tidelog.storage.retention import RetentionResult, set_aside
-from tidelog.storage.segment import LogSegment
 from tidelog.storage.unified_log import UnifiedLog
 
 SWAP_SUFFIX = ".swap"
@@ -38,58 +35,6 @@ DEDUPE_BUFFER_BYTES = 128 << 20
 _LOAD_FACTOR = 0.9
 
 _logger = logging.getLogger(__name__)
-
-
-class CleanableRange(NamedTuple):
-    """What a cleaning of the log would do now. Bytes are those of whole segments.
-
-    ``overdue``: records have been dirty for longer than max.compaction.lag.ms. ``checkpoint_is_wrong``: the checkpointed offset
-    lies outside the log, and the log start is used instead.
-    """
-
-    first_dirty_offset: int
-    first_uncleanable_offset: int
-    clean_bytes: int
-    cleanable_bytes: int
-    overdue: bool
-    checkpoint_is_wrong: bool
-
-    @property
-    def dirty_ratio(self) -> float:
-        """The share of dirty bytes among those below the first uncleanable offset; 0.0 when there are none."""
-        total = self.clean_bytes + self.cleanable_bytes
-        return self.cleanable_bytes / total if total else 0.0
-
-
-def cleanable_range(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> CleanableRange:
-    """Up to which offset ``log`` is clean, and up to which it may be cleaned."""
-    first_dirty = log.log_start_offset if checkpoint is None else checkpoint
-    wrong = not log.log_start_offset <= first_dirty <= log.log_end_offset
-    if wrong:
-        first_dirty = log.log_start_offset
-    segments = log.segments
-    holding = log.segment_index(first_dirty)
-    dirty = [segment for segment in segments[holding:] if segment is not log.active]
-    bound = min(log.last_stable_offset, log.active.base_offset)
-    min_lag = log.config.min_compaction_lag_ms
-    for segment in dirty:
-        if not segment.sealed or (min_lag > 0 and segment.largest_timestamp()[0] > now_ms - min_lag):
-            bound = min(bound, segment.base_offset)
-            break
-    # Segments are cleaned as a whole: the one that contains the bound is not cleaned.
-    first_uncleanable = segments[log.segment_index(max(bound, first_dirty))].base_offset
-    below = segments[: log.segment_index(first_uncleanable)] if first_uncleanable > segments[0].base_offset else []
-    clean = sum(segment.size for segment in below if segment.base_offset < first_dirty)
-    cleanable = sum(segment.size for segment in below[holding:])
-    return CleanableRange(first_dirty, first_uncleanable, clean, cleanable, _overdue(log, dirty, now_ms), wrong)
-
-
-def _overdue(log: UnifiedLog, dirty: list[LogSegment], now_ms: int) -> bool:
-    max_lag = log.config.max_compaction_lag_ms
-    if max_lag >= NEVER_MS:
-        return False
-    stamps = [stamp for segment in dirty if (stamp := segment.read_first_timestamp()) > 0]
-    return bool(stamps) and min(stamps) < now_ms - max_lag
 
 
 @dataclass(slots=True)
@@ -145,7 +90,7 @@ class LogCleaner:
             found = self._range(log, now_ms)
             ratio = found.dirty_ratio
             self.dirtiest_ratio = max(self.dirtiest_ratio, ratio)
-            due = ratio > log.config.min_cleanable_dirty_ratio or (found.overdue and found.cleanable_bytes > 0)
+            due = found.is_due(log.config.min_cleanable_dirty_ratio)
             if due and (best is None or ratio > best[0]):
                 best = ratio, log, found
         self._forget_all_but(known)

@@ -9,7 +9,6 @@ from tidelog.model.errors import StorageFailure
 from tidelog.storage.log_dirs import LogDirs
 from tidelog.storage.log_jobs import CheckpointJob, RemovalJob, Removals
 from tidelog.storage.log_table import LogTable
-from tidelog.storage.unified_log import UnifiedLog
 
 
 class LogUpkeep:
@@ -64,14 +63,3 @@ class LogUpkeep:
     def expire_producers(self, now_ms: int) -> int:
         """Expires idle producers in all logs (every 10 minutes); returns how many."""
         return sum(log.producers.remove_expired(now_ms) for log in self._table)
-
-    def logs_to_flush(self, now_ms: int) -> list[UnifiedLog]:
-        """Logs with unflushed data whose flush.ms has passed, and no flush running."""
-        return [
-            log
-            for log in self._table
-            if log.log_end_offset > log.recovery_point
-            and not log.flush_in_flight
-            and log.failure is None
-            and now_ms - log.files.last_flush_ms >= log.config.flush_ms
-        ]

@@ -1,12 +1,24 @@
-"""Options of replication and tiered storage."""
+"""Options of replication."""
 
 from __future__ import annotations
 
+import pytest
+
 from tidelog.config.broker_replication import OPTIONS
+from tidelog.model.errors import ConfigError
+
+BY_NAME = {option.name: option for option in OPTIONS}
 
 
-def test_of_tiered_storage_nothing_acts_and_turning_it_on_is_refused() -> None:
-    remote = {option.name: option for option in OPTIONS if option.name.startswith("remote.")}
-    assert len(remote) == 29
-    assert [name for name, option in remote.items() if option.refuses] == ["remote.log.storage.system.enable"]
-    assert all(option.inert or option.refuses for option in remote.values())
+def test_what_does_not_act_says_so() -> None:
+    assert {name for name, option in BY_NAME.items() if option.inert} == {
+        "num.replica.alter.log.dirs.threads",
+        "replica.socket.receive.buffer.bytes",
+    }
+
+
+@pytest.mark.parametrize("name", ["num.replica.fetchers", "replication.quota.window.num"])
+def test_a_count_is_at_least_one(name: str) -> None:
+    assert BY_NAME[name].parse("1") == 1
+    with pytest.raises(ConfigError, match=name):
+        BY_NAME[name].parse("0")

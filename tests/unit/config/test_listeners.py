@@ -7,13 +7,11 @@ import pytest
 from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.listeners import (
     EndPoint,
-    Voter,
     check_advertised,
     check_listeners,
     parse_address,
     parse_endpoints,
     parse_protocol_map,
-    parse_voters,
 )
 from tidelog.model.errors import ConfigError
 
@@ -83,15 +81,6 @@ def test_the_protocol_map_gives_each_name_one_protocol() -> None:
             parse_protocol_map("m", text)
     with pytest.raises(ConfigError, match="two protocols"):
         parse_protocol_map("m", "A:SSL,a:PLAINTEXT")
-
-
-def test_voters_are_id_host_and_port_each_id_once() -> None:
-    assert parse_voters("v", ["1@localhost:9093", "2@[::1]:9094"]) == (Voter(1, "localhost", 9093), Voter(2, "::1", 9094))
-    for items in (["localhost:9093"], ["1@:9093"], ["x@h:1"], ["1@h:99999"]):
-        with pytest.raises(ConfigError, match="id@host:port"):
-            parse_voters("v", items)
-    with pytest.raises(ConfigError, match="twice"):
-        parse_voters("v", ["1@a:1", "1@b:2"])
 
 
 def test_an_address_has_a_port_and_brackets_for_ipv6() -> None:

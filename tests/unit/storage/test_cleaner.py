@@ -19,7 +19,8 @@ from tidelog.records.record import Record, iter_records
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage import reading
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, read_offsets
-from tidelog.storage.cleaner import Cleaning, LogCleaner, cleanable_range
+from tidelog.storage.cleanable_range import cleanable_range
+from tidelog.storage.cleaner import Cleaning, LogCleaner
 from tidelog.storage.cleaner_jobs import CleaningInterrupted
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_creation import create_log
@@ -298,36 +299,6 @@ def test_logs_that_are_not_compacted_are_left_alone(tmp_path: Path) -> None:
     append(log, ("a", "1"))
     roll(log)
     assert LogCleaner(log.fs).begin([log], 0) is None
-
-
-def test_how_far_a_log_may_be_cleaned(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
-    for i in range(4):
-        append(log, ("a", "1"), now_ms=1000 * (i + 1))
-        roll(log)
-    sizes = [segment.size for segment in log.segments]
-    whole = cleanable_range(log, None, 10_000)
-    assert (whole.first_dirty_offset, whole.first_uncleanable_offset) == (0, 4)
-    assert (whole.clean_bytes, whole.cleanable_bytes) == (0, sum(sizes))
-    later = cleanable_range(log, 3, 10_000)
-    assert (later.first_dirty_offset, later.clean_bytes, later.cleanable_bytes) == (3, sum(sizes[:3]), sizes[3])
-    log.set_config(replace(COMPACT, min_compaction_lag_ms=7000))
-    assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 3, "records younger than min.compaction.lag.ms"
-    log.set_config(COMPACT)
-    log.update_high_watermark(2)
-    assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 2, "records that are not stable"
-    log.update_high_watermark(4)
-    log.segments[1].sealed = False
-    assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 1, "segments that are not on stable storage"
-
-
-def test_open_transactions_are_not_cleaned(tmp_path: Path) -> None:
-    log = new_log(tmp_path)
-    append(log, ("a", "1"))
-    roll(log)
-    append(log, ("a", "2"), producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
-    roll(log)
-    assert cleanable_range(log, None, 0).first_uncleanable_offset == 1
 
 
 def test_records_older_than_max_compaction_lag_are_cleaned_whatever_the_ratio(tmp_path: Path) -> None:

@@ -75,16 +75,6 @@ def test_records_are_as_old_as_one_clock_says_and_files_go_when_the_other_does()
     assert len(logs.upkeep.removals_due(NOW_MS + 3 * hour_ms + 60_000)) == 1
 
 
-def test_logs_are_due_for_a_flush_after_flush_ms() -> None:
-    logs = manager(SimDisk(), "/a", config=LogConfig(flush_ms=1000))
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    log.flush(NOW_MS)
-    assert logs.upkeep.logs_to_flush(NOW_MS + 5000) == []
-    append(log, batch())
-    assert logs.upkeep.logs_to_flush(NOW_MS + 999) == []
-    assert logs.upkeep.logs_to_flush(NOW_MS + 1000) == [log]
-
-
 def test_idle_producers_are_forgotten_everywhere() -> None:
     logs = manager(SimDisk(), "/a")
     for number in range(3):
