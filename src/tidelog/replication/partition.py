@@ -3,9 +3,8 @@
 Decided here: which client may append and read and with which leader epoch (KIP-320 fencing), and how far consumers may see (high
 watermark, last stable offset).
 
-A leader's high watermark is the offset up to which all in-sync replicas hold the log (``isr_and_high_watermark``), but never
-beyond the flushed part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, up to
-its log end.
+A leader's high watermark is the offset up to which all in-sync replicas hold the log (``isr_and_high_watermark``), never beyond
+the flushed part while the topic's settings demand a flush. It never moves back. A follower's is the leader's, up to its log end.
 
 Only the methods here write a partition's fields, which are plain for fast reads, and a test looks for other writers. The rules
 beside it read a ``PartitionView`` and return values: a read (``reads``), the ISR to ask for (``isr_and_high_watermark``), what a
