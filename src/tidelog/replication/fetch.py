@@ -21,6 +21,7 @@ from tidelog.replication.replica_selector import preferred_replica, send_elsewhe
 from tidelog.replication.throttle import Throttles
 from tidelog.storage import reading
 
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _LOOKS_BACK = 3
 """Each pass finds what the previous one caused. Anything later is left to the next fetch."""
 
@@ -93,7 +94,7 @@ class Fetch:
         self._any_replica = any_replica
         self._rack = rack
         self.bytes_read = 0
-        self.has_news = context.is_empty
+        self.has_news = context.size == 0
         """The answer need not wait for more bytes: an error, a divergence, or no partition was requested."""
         self.cold: list[FetchPartition] = []
         """Partitions not read because the read would wait for a disk: run ``warm_up`` in a thread, then ``read_warm``."""
@@ -124,7 +125,13 @@ class Fetch:
     @property
     def is_complete(self) -> bool:
         """Whether the fetch can be answered before its deadline."""
-        return self.has_news or self.bytes_read >= self._min_bytes
+        return self.has_news or self.bytes_read >= self._min_bytes or (self._gate is not None and self._is_refused_whole)
+
+    @property
+    def _is_refused_whole(self) -> bool:
+        """Whether the client may read none of the partitions. A fetch with others waits for these, as in Kafka, so that a client
+        that goes on after a refusal does not send one fetch after another."""
+        return len(self.reads) == self.context.size and all(read.error is _DENIED for read in self.reads.values())
 
     def _read(self, wanted: FetchPartition) -> PartitionRead:
         partition = wanted.partition
@@ -135,7 +142,7 @@ class Fetch:
                 return self._refused(wanted, located)
             partition = wanted.partition = located
         if self._gate is not None and self._gate.refuses(wanted.topic):
-            return self._refused(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return self._refused(wanted, _DENIED)
         log = partition.log
         if log is not None and not self._warm and reading.may_block(log, wanted.fetch_offset, committed=self._committed):
             self.cold.append(wanted)
@@ -182,9 +189,9 @@ class Fetch:
     def _refused(self, wanted: FetchPartition, error: ErrorCode) -> PartitionRead:
         """Permissions come before existence, but an unknown id has no name to ask for."""
         wanted.partition = None
-        self.has_news = True
         if self._gate is not None and self._gate.refuses(wanted.topic):
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return PartitionRead(_DENIED)
+        self.has_news = True
         return PartitionRead(error)
 
     def park(self, deadline_ms: int) -> ParkedFetch:

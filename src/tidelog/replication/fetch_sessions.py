@@ -279,9 +279,9 @@ class FetchContext:
         return self._everything if self.session is None else list(self.session.due)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether the fetch covers no partition at all, so that there is nothing to wait for."""
-        return not (self._everything if self.session is None else self.session.partitions)
+    def size(self) -> int:
+        """How many partitions the fetch covers, due or not."""
+        return len(self._everything if self.session is None else self.session.partitions)
 
     @property
     def is_superseded(self) -> bool:

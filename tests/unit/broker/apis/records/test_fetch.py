@@ -375,3 +375,35 @@ def test_a_replica_id_without_permission_does_not_move_the_high_watermark(allowe
     assert partition.log.high_watermark == (1 if allowed else 0)
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert errors(response) == ([0, ErrorCode.UNKNOWN_TOPIC_ID] if allowed else [denied, denied])
+
+
+def test_a_fetch_waits_for_what_the_client_may_read_and_not_for_what_it_may_not() -> None:
+    world = World()
+    world.create("t")
+    world.create("u")
+    world.access = Allowing({READ})
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert errors(decode(send(world, view(("u", 0, 0)))[1])) == [denied]
+    pending = Pending(*send(world, view(("u", 0, 0), ("t", 0, 0))))
+    assert pending.parked is not None
+    world.partition("u").append(batch(b"hidden"), NOW_MS, 1)
+    assert not pending.parked.done
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    pending.go_on()
+    response = decode(pending.answer)
+    assert errors(response) == [denied, 0] and values(response) == [b"a"]
+
+
+def test_a_session_of_which_only_refused_partitions_are_due_waits_for_the_others() -> None:
+    world = World()
+    world.create("t")
+    world.create("u")
+    access = world.access = Allowing({READ})
+    first = decode(send(world, view(("t", 0, 0), ("u", 0, 0), session_epoch=0, max_wait_ms=0))[1])
+    pending = Pending(*send(world, view(session_id=first.session_id, session_epoch=1)))
+    assert pending.parked is not None
+    pending.expire()
+    assert errors(decode(pending.answer)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    access.change()
+    _, answer = send(world, view(session_id=first.session_id, session_epoch=2))
+    assert errors(decode(answer)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2
