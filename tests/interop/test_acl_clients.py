@@ -93,7 +93,7 @@ def kafkas(java: JavaSide, node: Node, words: str) -> tuple[int, list[str]]:
 
 
 def ours(node: Node, words: str) -> tuple[int, list[str]]:
-    """The same of ours."""
+    """What ``tidelog acls`` ends with, and its lines."""
     command = [sys.executable, "-m", "tidelog.cli.main", "acls", "--bootstrap-server", node.bootstrap, *words.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
     return done.returncode, meant(done.stdout)

@@ -23,6 +23,8 @@ from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
 
+_TOLD = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
 
 class Answers(Protocol):
     """Receives the outcome of each request."""
@@ -41,7 +43,8 @@ class Peers:
         self._client_id = client_id
         self._lines: dict[Node, Line] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
-        self._strangers: set[Node] = set()
+        self._told: set[tuple[Node, int]] = set()
+        """Errors in answers that were logged, each once."""
         self._refusing: set[Node] = set()
         """Nodes that refused this node's login; logged once, until a login succeeds."""
         self._closed = False
@@ -89,10 +92,21 @@ class Peers:
             tell()
 
     def _look(self, to: Node, message: Any) -> None:
-        """Logs an answer from another cluster: a node with the wrong disk or a wrong address would wait for a leader without
-        end."""
-        if getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID and to not in self._strangers:
-            self._strangers.add(to)
+        """Logs an answer of another cluster, and a refusal: a node with the wrong disk, a wrong address or a principal without
+        rights would wait for a leader without end."""
+        code = getattr(message, "error_code", 0)
+        if code not in _TOLD or (to, code) in self._told:
+            return
+        self._told.add((to, code))
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            log.error(
+                "node %d at %s:%d refuses this node: its principal may not take part in the cluster there. Name the principal of "
+                "each node in super.users, on every node; its log (kafka.authorizer.logger) says which one it saw",
+                to.id,
+                to.host,
+                to.port,
+            )
+        else:
             log.error(
                 "node %d at %s:%d is of another cluster than this node. Compare cluster.id in the meta.properties of both nodes' "
                 "log dirs: one has the wrong disk or was formatted with another id, or controller.quorum.* names a wrong address",

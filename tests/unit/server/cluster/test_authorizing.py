@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.server.several_nodes import SeveralNodes
 from tests.unit.server.test_node import with_node
 from tidelog.broker.authorization import allows
@@ -93,8 +95,8 @@ def test_every_node_of_a_cluster_follows_the_acls_and_its_controllers_decide_too
     world.close()
 
 
-def test_a_broker_whose_principal_is_no_super_user_cannot_join(tmp_path: Path) -> None:
-    """The dispatcher of the controllers' listener asks as well."""
+def test_a_broker_whose_principal_is_no_super_user_cannot_join(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The dispatcher of the controllers' listener asks as well, and both sides say what is missing."""
     world = SeveralNodes(tmp_path, controllers=1, brokers=1, given=ON | {"super.users": "User:root"})
 
     async def main() -> None:
@@ -103,6 +105,8 @@ def test_a_broker_whose_principal_is_no_super_user_cannot_join(tmp_path: Path) -
         access = world.nodes[1].replica.access
         assert access is not None
         await world.until(lambda: access.denied >= 3)
+        await world.until(lambda: any("in super.users, on every node" in each.getMessage() for each in caplog.records))
+        assert sum("in super.users, on every node" in each.getMessage() for each in caplog.records) == 1
         assert not joining.done()
         joining.cancel()
         await asyncio.wait([joining])
