@@ -15,6 +15,7 @@ from tidelog.cli.tools.acl_choice import FLAGS, operation_of, pattern_of, princi
 from tidelog.client.admin import acls, configs, topics
 from tidelog.client.admin.results import ResourceType as ConfigResource
 from tidelog.client.calls import Call
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.model.acl import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -79,7 +80,7 @@ def knowledge() -> Call[Knowledge]:
         for broker in (yield from topics.brokers()):
             shown = yield from configs.describe(ConfigResource.BROKER, str(broker), (SUPER_USERS, ALLOW_WITHOUT_ACL))
             hidden.update(shown)
-    except KafkaError:
+    except (KafkaError, UnsupportedByBroker):  # Not allowed, or asked of controllers, which describe no brokers.
         hidden.update((SUPER_USERS, ALLOW_WITHOUT_ACL))
     return Knowledge(entries, frozenset(hidden))
 

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.client.scripted import answered
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.acl_explanation import Knowledge, explained, knowledge, question_of
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.errors import ErrorCode
@@ -108,6 +109,14 @@ def test_what_is_set_and_hidden_is_looked_up_on_every_broker() -> None:
 
     assert answered(knowledge(), answer) == Knowledge([], frozenset({"super.users"}))
     assert len(asked) == 4
+
+
+def test_what_controllers_do_not_describe_may_be_set() -> None:
+    def answer(step: Any) -> Any:
+        described = type(step.request).__name__ == "DescribeAclsRequest"
+        return DescribeAclsResponse() if described else UnsupportedByBroker("Metadata is not served")
+
+    assert answered(knowledge(), answer).hidden == {"super.users", "allow.everyone.if.no.acl.found"}
 
 
 @pytest.mark.parametrize(
