@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ import confluent_kafka
 import kafka
 import kafka.errors
 import pytest
+from cryptography.x509 import load_der_x509_certificate
 
-from tests.certificates import Authority, java_trust_store
+from tests.certificates import Authority, Issued, java_trust_store
 from tests.interop.java import JavaFailed, JavaSide, as_text
 from tests.interop.nodes import Node, free_ports, running
 
@@ -32,8 +34,8 @@ NAMES = ("PLAINTEXT", "CONTROLLER", "OPEN", "MUTUAL", "LOGIN", "STORES")
 class Secured:
     """A node with a plain listener for its administrator, and one TLS listener of each kind."""
 
-    def __init__(self, node: Node, ports: dict[str, int], folder: Path) -> None:
-        self.node, self.folder = node, folder
+    def __init__(self, node: Node, ports: dict[str, int], folder: Path, authority: Authority) -> None:
+        self.node, self.folder, self.authority = node, folder, authority
         self.by_kind = dict(zip(KINDS, (f"localhost:{ports[name]}" for name in ("OPEN", "MUTUAL", "LOGIN")), strict=True))
         self.stores = f"localhost:{ports['STORES']}"
 
@@ -112,7 +114,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterato
     }
     node = Node("tidelog", tmp_path_factory.mktemp("secured"), java, properties, ports=[ports["PLAINTEXT"], ports["CONTROLLER"]])
     with running(node) as started:
-        yield Secured(started, ports, folder)
+        yield Secured(started, ports, folder, authority)
 
 
 def round_trip(java: JavaSide, bootstrap: str, config: dict[str, str], topic: str) -> list[bytes]:
@@ -220,3 +222,58 @@ def test_kafkas_own_tool_shows_its_certificate(secured: Secured, java: JavaSide)
         *("--bootstrap-server", secured.by_kind["mutual"], "--command-config", str(config), "--create", "--topic", "by-tool"),
     )
     assert made["out"].strip() == "Created topic by-tool.", made
+
+
+def shown(secured: Secured) -> int:
+    """The serial number of the certificate that a new client is shown."""
+    context = ssl.create_default_context(cafile=secured.path("authority.pem"))
+    host, _, port = secured.by_kind["SSL"].rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as plain, context.wrap_socket(plain, server_hostname=host) as client:
+        certificate = client.getpeercert(True)
+    assert certificate is not None
+    return load_der_x509_certificate(certificate).serial_number
+
+
+def until_shown(secured: Secured, serial: int) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while shown(secured) != serial:
+        assert time.monotonic() < deadline, "the new certificate is not shown"
+        time.sleep(0.1)
+
+
+def test_kafkas_own_tool_and_a_new_file_replace_a_certificate_under_load(secured: Secured, java: JavaSide) -> None:
+    """A producer that stays connected notices neither; a certificate of another name is refused."""
+
+    def configs(*args: str) -> dict[str, Any]:
+        entity = ("--entity-type", "brokers", "--entity-name", "1")
+        return java.tool("kafka.admin.ConfigCommand", "--bootstrap-server", secured.node.bootstrap, *entity, *args)
+
+    def stored(name: str, issued: Issued) -> str:
+        (secured.folder / name).write_text(issued.both)
+        return f"listener.name.open.ssl.keystore.location={secured.path(name)}"
+
+    errors: list[Any] = []
+    delivered: list[int] = []
+    producer = confluent_kafka.Producer(secured.librdkafka("SSL") | {"error_cb": errors.append})
+
+    def write(count: int = 200) -> None:
+        for _ in range(count):
+            producer.produce("rolled", b"v", partition=0, on_delivery=lambda error, message: delivered.append(message.offset()))
+            producer.poll(0.005)
+
+    secured.node.create("rolled", 1)
+    write()
+    renewed = secured.authority.issue("node", "localhost", "127.0.0.1")
+    done = configs("--alter", "--add-config", stored("renewed.pem", renewed))
+    assert done["status"] == 0, done
+    write()
+    until_shown(secured, renewed.certificate.serial_number)
+    refused = configs("--alter", "--add-config", stored("other.pem", secured.authority.issue("other", "localhost", "127.0.0.1")))
+    assert "ssl.allow.dn.changes" in refused["out"] + refused["err"]
+    again = secured.authority.issue("node", "localhost", "127.0.0.1")
+    stored("renewed.pem", again)  # the file in place, as a certificate manager does
+    write()
+    until_shown(secured, again.certificate.serial_number)
+    write()
+    assert producer.flush(LIMIT_S) == 0
+    assert (errors, delivered) == ([], list(range(800)))

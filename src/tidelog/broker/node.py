@@ -19,6 +19,7 @@ from tidelog.broker.ports import (
     NoOtherBrokers,
     OtherBrokers,
     Runtime,
+    StoreChecks,
     VersionRange,
 )
 from tidelog.broker.producer_ids import ProducerIds
@@ -76,6 +77,8 @@ class Broker:
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
     access: AccessControl | None = None
     """Decides what clients may do; None allows everything."""
+    tls: StoreChecks | None = None
+    """None without TLS."""
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is creating."""
     auto_creations_refused: dict[str, int] = field(default_factory=dict)

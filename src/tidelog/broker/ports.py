@@ -173,6 +173,14 @@ class AccessControl(Protocol):
         ...
 
 
+class StoreChecks(Protocol):
+    """The key and trust stores of a node's listeners."""
+
+    def check(self, dynamic: Mapping[str, str]) -> None:
+        """Whether these could be this broker's dynamic settings. ConfigError. Blocks: call it in a thread."""
+        ...
+
+
 class Node(Protocol):
     """State shared by all requests of a broker or a controller."""
 

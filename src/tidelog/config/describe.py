@@ -77,7 +77,7 @@ def describe_broker_default(config: BrokerConfig, names: Iterable[str] | None = 
     """The dynamic settings of all brokers together: the resource without a name. Only what is set, as it was given."""
     rows: list[ConfigRow] = []
     for name in _chosen(hash_map_order(config.dynamic_default), names):
-        option = _broker_option(name)
+        option = broker_option(name)
         sensitive = _is_secret(name, option)
         text = None if sensitive else config.dynamic_default[name]
         synonym = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER)
@@ -149,7 +149,7 @@ def _row(name: str, option: Option | None, value: str | None, synonyms: tuple[Sy
 
 
 def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
-    option = _broker_option(name)
+    option = broker_option(name)
     value: str | None = None
     if option is not None and not option.sensitive:
         text = next(
@@ -171,7 +171,7 @@ def _is_read_only(name: str) -> bool:
     return option is None or option.dynamic is Dynamic.READ_ONLY
 
 
-def _broker_option(name: str) -> Option | None:
+def broker_option(name: str) -> Option | None:
     """The option behind a name, also behind ``listener.name.<listener>.<option>``."""
     return BROKER_OPTIONS.get(name) or BROKER_OPTIONS.get(_for_one_listener(name) or "")
 
@@ -185,7 +185,7 @@ def _for_one_listener(name: str) -> str | None:
 
 
 def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:
-    option = _broker_option(name)
+    option = broker_option(name)
     if option is None or name == "log.dirs":
         chain = [name]  # Kafka does not count log.dir as another name of log.dirs
     elif option.name != name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.describe import describe_topic
+from tidelog.config.describe import broker_option, describe_topic
 from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.resolve import BrokerConfig
@@ -96,7 +96,8 @@ def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
         raise ConfigError(
             f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]. Set them in server.properties."
         )
-    own = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
+    behind = {name: broker_option(name) for name in settings}
+    own = [name for name, option in behind.items() if option is not None and option.dynamic is Dynamic.PER_BROKER]
     if cluster_wide and own:
         raise ConfigError(
             f"These belong to one broker and have no cluster-wide default; name the broker: {', '.join(sorted(own))}"

@@ -272,6 +272,12 @@ UPTIME = _gauge("tidelog_uptime_seconds", "Time since the node was ready.")
 REFUSED_CONNECTIONS = _counter(
     "tidelog_refused_connections_total", "Connections closed because of max.connections.per.ip.", "listener"
 )
+TLS_HANDSHAKES = _counter("tidelog_tls_handshakes_total", "TLS handshakes that ended with a secure connection.", "listener")
+TLS_FAILED = _counter("tidelog_tls_failed_handshakes_total", "TLS handshakes that failed; the log has the reasons.", "listener")
+TLS_PLAIN = _counter("tidelog_tls_plain_connections_total", "Connections to a TLS listener that sent plain text.", "listener")
+TLS_EXPIRY = _gauge(
+    "tidelog_tls_certificate_expiry_seconds", "The end of a listener's certificate, in seconds since 1970.", "listener"
+)
 LOG_DIR_FREE = _gauge("tidelog_log_dir_free_bytes", "Free space of the disk that a log dir lies on.", "log_dir")
 
 DAMAGED = _gauge("tidelog_log_damaged_ranges", "Damaged places in logs of this node that are known, and cannot be read.")

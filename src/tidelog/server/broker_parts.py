@@ -183,6 +183,7 @@ def _serving(
         others=others,
         leads=coordinators.leads,
         quotas=membership.replica.quotas.quotas,
+        tls=membership.replica.tls,
         access=membership.replica.access,
     )
     return broker, coordinators
@@ -197,6 +198,8 @@ def _listeners(
 ) -> tuple[Listener, ...]:
     count, limits = ConnectionCount(), settings.limits(config)
     made = []
+    if replica.tls is not None:
+        replica.tls.adopt()
     for name, bound in sockets.items():
         sasl = sasl_of(name, broker, config, runtime)
         tls = None if replica.tls is None else replica.tls.listener(name)

@@ -102,6 +102,8 @@ class ControllerNode:
             config, runtime, open_member(config, runtime, where, ports=ports), cluster_id, self._quorum_failed
         )
         self._follow_settings(replica, replica.image)
+        if replica.tls is not None:
+            replica.tls.adopt()
         replica.add_listener(lambda old, new, delta: self._committed(replica, old, new))
         replica.listen(sockets)
         for listener in replica.listeners:
@@ -147,6 +149,8 @@ class ControllerNode:
             log.error("dynamic settings are not taken over: %s", error)
         else:
             replica.member.set_settings(settings.controller_settings(self.config))
+            if replica.tls is not None and self._parts is not None:
+                replica.tls.follow()
 
     def _quorum_failed(self, problem: Exception) -> None:
         log.critical("the metadata quorum's replica failed, the node stops: %s", problem)

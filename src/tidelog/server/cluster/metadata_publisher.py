@@ -112,5 +112,7 @@ class MetadataPublisher:
         limits = settings.limits(config)
         for listener in self._listeners:
             listener.change_limits(limits)
+        if self._replica.tls is not None:
+            self._replica.tls.follow()
         self._broker.replicas.logs.change_producer_expiration(config.producer_id_expiration_ms)
         self._life.poke()

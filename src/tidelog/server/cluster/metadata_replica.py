@@ -44,6 +44,7 @@ HANDOVER_MS = 5000
 DRAIN_S = 1.0
 SNAPSHOT_CHECK_S = 5.0
 REGISTRATION_S = 0.2
+STORES_CHECK_S = 5.0
 
 
 class MetadataReplica:
@@ -67,7 +68,7 @@ class MetadataReplica:
         self.on_leader: list[Callable[[], None]] = [self.dead_brokers.leader_changed]
         """Called when the leader changes, and when this process becomes the active controller."""
         self.quotas = QuotaEnforcement(config, runtime)
-        self.tls = node_tls(config)
+        self.tls = node_tls(config, runtime, member.image.broker_configs(config.node_id))
         """The TLS of this node's listeners and connections; None without any."""
         self.controller_login = NodeLogin(controller_login(config), self._tls_to_controllers())
         """What the controllers' listener asks of this node."""
@@ -124,6 +125,8 @@ class MetadataReplica:
         self.runner.start()
         self.scrub.start()
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.snapshots.step)
+        if self.tls is not None:
+            self._every("TLS stores", STORES_CHECK_S, self.tls.step)
         if not self.config.is_controller:
             return
         registration = Registration(self.runner, self.runtime, self.controller_login)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tidelog.config.broker_security import TLS_PROTOCOLS
 from tidelog.config.resolve import BrokerConfig
+from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:
     from tidelog.server.serving.node_tls import NodeTls
 
 
-def node_tls(config: BrokerConfig) -> NodeTls | None:
-    """The TLS of a node; None when none of its listeners, and none that it connects to, speaks it."""
+def node_tls(config: BrokerConfig, runtime: LoopRuntime, first: Mapping[str, str]) -> NodeTls | None:
+    """The TLS of a node; None when none of its listeners, and none that it connects to, speaks it. ``first``: see
+    ``NodeTls``."""
     names = {point.listener for point in config.endpoints} | {name.upper() for name in config.controller_listener_names}
     if not any(config.protocol_map.get(name) in TLS_PROTOCOLS for name in names):
         return None
     from tidelog.server.serving.node_tls import NodeTls
 
-    return NodeTls(config)
+    return NodeTls(config, runtime, first)

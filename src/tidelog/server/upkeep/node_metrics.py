@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tidelog.server.replication.replica_fetcher import Following
     from tidelog.server.runtime import LoopRuntime
     from tidelog.server.serving.listener import Listener
+    from tidelog.server.serving.node_tls import NodeTls
+    from tidelog.server.serving.tls_listener import TlsListener
     from tidelog.server.upkeep.metadata_scrub import MetadataScrub
     from tidelog.server.upkeep.scrubbing import Scrubbing
     from tidelog.storage.log_dir import LogDir
@@ -315,6 +317,7 @@ def _watch_process(
     registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in listeners()])
     registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in listeners()])
     registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in listeners()])
+    _watch_tls(registry, replica, listeners)
     watch_requests(registry, runtime, listeners)
     registry.watch_group((*catalog.AUTHORIZATIONS, catalog.ACLS), Authorizations(replica.access, loop.time).look)
     registry.watch(catalog.UPTIME, lambda: loop.time() - began)
@@ -345,6 +348,20 @@ class Authorizations:
         minutes = max(at - began, 1) / MINUTE_S
         rates = (access.allowed - allowed) / minutes, (access.denied - denied) / minutes
         return [[(self._LABELS, value)] for value in (sum(rates), *rates, access.acls)]
+
+
+def _watch_tls(registry: Registry, replica: MetadataReplica, listeners: Callable[[], list[Listener]]) -> None:
+    def secured() -> list[tuple[tuple[str], TlsListener]]:
+        return [((each.name,), each.tls) for each in listeners() if each.tls is not None]
+
+    registry.watch(catalog.TLS_HANDSHAKES, lambda: [(labels, each.completed) for labels, each in secured()])
+    registry.watch(catalog.TLS_FAILED, lambda: [(labels, each.failures) for labels, each in secured()])
+    registry.watch(catalog.TLS_PLAIN, lambda: [(labels, each.plain_bytes) for labels, each in secured()])
+    registry.watch(catalog.TLS_EXPIRY, lambda: [] if replica.tls is None else _expiries(replica.tls))
+
+
+def _expiries(tls: NodeTls) -> list[Sample]:
+    return [((name,), end_ms / 1000) for name, end_ms in tls.expiries().items()]
 
 
 class IdleShare:

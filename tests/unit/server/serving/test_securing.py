@@ -7,6 +7,7 @@ import sys
 
 from tests.unit.server.serving.tls_pairs import given
 from tidelog.config.resolve import BrokerConfig
+from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving.securing import node_tls
 
 PROGRAM = """
@@ -14,7 +15,7 @@ import sys
 import tidelog.server.node, tidelog.server.cluster.controller_node
 from tidelog.config.resolve import BrokerConfig
 from tidelog.server.serving.securing import node_tls
-assert node_tls(BrokerConfig.from_properties({})) is None
+assert node_tls(BrokerConfig.from_properties({}), None, {}) is None
 words = ("serving.tls", "node_tls", "net.tls", "certificates")
 print([name for name in sys.modules if any(word in name for word in words)])
 """
@@ -37,4 +38,7 @@ def test_a_node_that_only_connects_to_tls_has_it_too() -> None:
             **given(),
         }
     )
-    assert node_tls(config) is not None
+    runtime = LoopRuntime(new_event_loop())
+    assert node_tls(config, runtime, {}) is not None
+    runtime.loop.run_until_complete(runtime.close())
+    runtime.loop.close()

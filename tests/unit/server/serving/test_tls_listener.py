@@ -33,7 +33,3 @@ def test_only_the_first_failures_of_a_second_are_logged_and_all_are_counted(capl
     assert found.failures == TOLD_PER_SECOND + 8
     assert caplog.text.count("TLS handshake of 10.0.0.1 failed: no reason") == TOLD_PER_SECOND
     assert "listener OUTSIDE: 7 more TLS handshakes failed" in caplog.text
-
-
-def test_a_listener_knows_its_own_certificate() -> None:
-    assert listener().certificate.subject == "CN=node"

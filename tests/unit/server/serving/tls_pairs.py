@@ -10,7 +10,8 @@ from tests.certificates import Authority
 from tidelog.client.net.tls import show, trust
 from tidelog.config.key_stores import KeyPair
 from tidelog.config.listener_tls import tls_settings
-from tidelog.server.serving.tls_listener import TlsListener, tls_listener
+from tidelog.server.serving.tls_listener import TlsListener
+from tidelog.server.serving.tls_replacing import load
 
 AUTHORITY = Authority()
 NODE = AUTHORITY.issue("node", "localhost", "127.0.0.1")
@@ -30,7 +31,7 @@ def given(**more: str) -> dict[str, str]:
 
 
 def listener(**more: str) -> TlsListener:
-    return tls_listener(tls_settings(given(**more), "OUTSIDE", "SSL"))
+    return TlsListener(load(tls_settings(given(**more), "OUTSIDE", "SSL"))[0])
 
 
 def client_context(*, shows: bool = False, trusts: bool = True) -> ssl.SSLContext:

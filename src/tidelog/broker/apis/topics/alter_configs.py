@@ -29,7 +29,7 @@ from tidelog.metadata.image import (
     ClusterImage,
 )
 from tidelog.model.acl import AclOperation
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
 from tidelog.protocol.messages.list_config_resources import (
@@ -57,6 +57,7 @@ async def incremental_alter_configs(
         try:
             if resource.resource_type != BROKER_LOGGER_RESOURCE:
                 _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
+                await _check_stores(ctx, resource.resource_type, resource.resource_name, _after_changes(ctx, resource))
                 forwarded.append(resource)
                 answers.append(None)
                 continue
@@ -85,6 +86,8 @@ async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> le
     for resource in request.resources:
         try:
             _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
+            after = {each.name: each.value for each in resource.configs if each.value is not None}
+            await _check_stores(ctx, resource.resource_type, resource.resource_name, after)
             forwarded.append(resource)
             answers.append(None)
         except KafkaError as error:
@@ -187,6 +190,37 @@ def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the broker by its number")
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is broker {ctx.node.node_id}: send the change to broker {name}")
+
+
+def _after_changes(ctx: Context, resource: incremental.AlterConfigsResource) -> dict[str, str]:
+    """This broker's dynamic settings with the changes."""
+    if resource.resource_type != BROKER_RESOURCE:
+        return {}
+    after = dict(ctx.image.broker_configs(ctx.node.node_id))
+    for change in resource.configs:
+        if change.config_operation == AlterConfigOp.SET and change.value is not None:
+            after[change.name] = change.value
+        elif change.config_operation == AlterConfigOp.DELETE:
+            after.pop(change.name, None)
+    return after
+
+
+async def _check_stores(ctx: Context, resource_type: int, name: str, after: dict[str, str]) -> None:
+    """KafkaError INVALID_REQUEST when a listener of this broker could not use its new key and trust stores. Only this broker can
+    read them; the controller decides the rest, also whether the client may change anything."""
+    if resource_type != BROKER_RESOURCE or not name or isinstance(ctx.node, ControllerSide):
+        return
+    node = cast(BrokerContext, ctx).node
+    kind, known = config_resource(resource_type, name)
+    if node.tls is None or not any(each.startswith("listener.name.") for each in after):
+        return
+    if not allows(ctx, AclOperation.ALTER_CONFIGS, kind, known):
+        return
+    tls = node.tls
+    try:
+        await node.runtime.run_blocking(lambda: tls.check(after))
+    except ConfigError as problem:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(problem)) from None
 
 
 def _change_levels(ctx: Context, resource: incremental.AlterConfigsResource, *, validate_only: bool) -> None:

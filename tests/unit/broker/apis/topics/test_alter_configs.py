@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from tidelog.metadata.image import (
     TOPIC_RESOURCE,
 )
 from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
@@ -294,3 +294,45 @@ def test_a_value_that_looks_like_a_reference_to_a_file_is_kept_as_it_is() -> Non
     value = "client_id=${file:/etc/hostname:x}"
     assert alter(world, resource(CLIENT_METRICS_RESOURCE, "m", ("match", SET, value))) == [("m", 0)]
     assert world.broker.image.configs[CLIENT_METRICS_RESOURCE, "m"] == {"match": value}
+
+
+class Stores:
+    """The key and trust stores of a broker; one of its files is bad."""
+
+    def __init__(self) -> None:
+        self.asked: list[Mapping[str, str]] = []
+
+    def check(self, dynamic: Mapping[str, str]) -> None:
+        self.asked.append(dict(dynamic))
+        if "/bad" in dynamic.values():
+            raise ConfigError("listener OUTSIDE: /bad cannot be read.")
+
+
+STORE, PASSWORD = (f"listener.name.outside.ssl.keystore.{each}" for each in ("location", "password"))
+
+
+def test_new_stores_of_a_listener_are_tried_before_they_are_stored() -> None:
+    world = NodeWorld()
+    stores = world.broker.tls = Stores()
+    assert alter(world, resource(BROKER_RESOURCE, "1", (STORE, SET, "/good"), (PASSWORD, SET, "p"))) == [("1", 0)]
+    assert alter(world, resource(BROKER_RESOURCE, "1", (STORE, SET, "/bad"))) == [("1", ErrorCode.INVALID_REQUEST)]
+    assert alter(world, resource(BROKER_RESOURCE, "1", (PASSWORD, DELETE, None)), validate_only=True) == [("1", 0)]
+    assert stores.asked == [{STORE: "/good", PASSWORD: "p"}, {STORE: "/bad", PASSWORD: "p"}, {STORE: "/good"}]
+    assert world.broker.image.broker_configs(1) == {STORE: "/good", PASSWORD: "p"}
+    code, message = replace_settings(world, BROKER_RESOURCE, "1", **{STORE.replace(".", "_"): "/bad"})
+    assert (code, message) == (ErrorCode.INVALID_REQUEST, "listener OUTSIDE: /bad cannot be read.")
+
+
+def test_stores_are_not_read_for_a_client_without_the_permission_or_for_other_settings() -> None:
+    world = NodeWorld()
+    stores = world.broker.tls = Stores()
+    alter(
+        world, resource(BROKER_RESOURCE, "1", ("log.retention.ms", SET, "5")), resource(BROKER_RESOURCE, "", (STORE, SET, "/bad"))
+    )
+    world.broker.access = Allowing()
+    assert alter(world, resource(BROKER_RESOURCE, "1", (STORE, SET, "/bad"))) == [("1", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
+    assert stores.asked == []
+
+
+def test_stores_belong_to_one_broker() -> None:
+    assert alter(NodeWorld(), resource(BROKER_RESOURCE, "", (STORE, SET, "/good"))) == [("", ErrorCode.INVALID_REQUEST)]
