@@ -213,3 +213,14 @@ def test_a_group_follows_the_broker_and_client_metrics_nobody() -> None:
     assert as_answer(row) == ["latest", DEFAULT, False, False, [["share.auto.offset.reset", "latest", DEFAULT]]]
     rows = {row.name: row for row in describe_client_metrics({"interval.ms": "5000"})}
     assert (rows["interval.ms"].value, int(rows["interval.ms"].source), rows["match"].synonyms) == ("5000", 7, ())
+
+
+def test_secrets_of_a_listener_are_never_shown() -> None:
+    own = "listener.name.outside.ssl"
+    given = {f"{own}.keystore.password": "canary", f"{own}.key.password": "canary", f"{own}.keystore.type": "PEM"}
+    config = BrokerConfig.from_properties({"ssl.keystore.key": "canary"})
+    config.apply_dynamic({}, given)
+    rows = {row.name: row for row in describe_broker(config)}
+    assert "canary" not in repr(rows)
+    assert all(rows[name].is_sensitive and rows[name].value is None for name in given if "password" in name)
+    assert rows[f"{own}.keystore.type"].synonyms[0].value == "PEM"

@@ -74,7 +74,7 @@ def show(context: ssl.SSLContext, pair: KeyPair) -> None:
     # OpenSSL reads keys from files only, so the file exists only during the call, in memory where the system can. With the
     # password "" OpenSSL does not prompt on the terminal.
     data = f"{pair.key}\n{pair.certificates}".encode()
-    if hasattr(os, "memfd_create"):
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, data)

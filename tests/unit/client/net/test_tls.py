@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +110,18 @@ def test_a_key_in_a_file_of_its_own_is_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has more than"):
         key.write_bytes(bytes(LARGEST_STORE_BYTES + 1))
         tls_context(found)
+
+
+def test_without_files_in_memory_a_key_is_in_a_private_file_during_the_call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "files"))
+    (tmp_path / "files").mkdir()
+    both = tmp_path / "both.pem"
+    both.write_text(Authority().issue("node").both)
+    tls_context(Tls(certificate_file=str(both), key_file=str(both), verify=False))
+    assert not list((tmp_path / "files").iterdir())
 
 
 def test_only_the_versions_that_are_allowed_are_spoken() -> None:

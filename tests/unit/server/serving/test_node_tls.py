@@ -12,6 +12,7 @@ from cryptography.x509 import load_der_x509_certificate
 
 from tests.certificates import Authority
 from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.tls_pairs import AUTHORITY, NODE, client_context, given, stored
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.client.connection import ClientConnection
@@ -248,6 +249,28 @@ def test_three_nodes_elect_forward_and_replicate_under_mutual_tls(tmp_path: Path
         await world.stop(world.passive())
         await world.until(lambda: world.active() is not None)
         assert await world.create(world.passive(), "u") == 0
+
+    world.run(main)
+    world.close()
+
+
+def test_three_nodes_log_in_inside_tls(tmp_path: Path) -> None:
+    """SASL_SSL: PLAIN between controllers, SCRAM between brokers, and the users are those of the logins."""
+    world = secured_nodes(tmp_path)
+    world.settings |= {**given(), "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:SASL_SSL"}
+
+    async def main() -> None:
+        await world.start()
+        assert await world.create(world.passive(), "t", replicas=3) == 0
+        await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
+        users = set()
+        for node in world.nodes.values():
+            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
+                assert listener.tls is not None
+                users |= {
+                    str(each.machine.session.principal) for each in listener.connections if each.machine.state is State.OPEN
+                }
+        assert users == {"User:node"}
 
     world.run(main)
     world.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import random
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
@@ -272,5 +274,40 @@ def test_a_handshake_in_flight_keeps_the_certificate_it_began_with() -> None:
         place.tls.context = listener().context
         assert await place.served(await place.line(client_context()))
         assert await place.served(first)
+
+    place.run(main)
+
+
+def hello() -> bytes:
+    """The first bytes of our own client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def test_broken_handshakes_end_each_connection_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place()
+    rng, first = random.Random(4), hello()
+
+    async def broken() -> None:
+        data = bytearray(first)
+        for _ in range(rng.choice([1, 3, 40])):
+            data[rng.randrange(1, len(data))] = rng.randrange(256)
+        data = data[: rng.choice([len(data), rng.randrange(1, len(data))])]
+        client = await place.raw()
+        with contextlib.suppress(ConnectionError):
+            await place.runtime.loop.sock_sendall(client, data + rng.randbytes(rng.choice([0, 5, 2000])))
+        client.close()
+
+    async def main() -> None:
+        for _ in range(300):
+            await broken()
+        assert await place.served(await place.line(client_context()))
+        await place.until(lambda: place.count.total == 1)
+        assert place.tls is not None
+        assert place.tls.failures + place.tls.completed == 301
+        assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
     place.run(main)
