@@ -375,11 +375,11 @@ class LogSegment:
         boundary = self._recent.boundary_within(start, limit)
         if boundary > 0:
             return boundary
-        boundary = self.offset_index().last_boundary(start, limit)
-        if boundary > 0:
-            return boundary
         span = self.span_at(start)
         end = self.size if span is None else span.end
+        boundary = self.offset_index().last_boundary(start, limit)
+        if boundary >= end:  # a damaged entry may point into the first batch, of which a reader needs all
+            return boundary
         while span is not None and span.end <= limit:
             end = span.end
             span = self.span_at(end)

@@ -175,3 +175,17 @@ def test_all_files_of_a_segment_are_renamed_and_removed_together() -> None:
     assert disk.listdir("/d") == [f"{stem}.index.deleted", f"{stem}.log.deleted", f"{stem}.timeindex.deleted"]
     segment.remove_files()
     assert disk.listdir("/d") == []
+
+
+@pytest.mark.parametrize("bit", range(8 * OFFSET_ENTRY_BYTES))
+def test_a_first_batch_is_read_whole_whichever_bit_of_an_index_entry_has_flipped(bit: int) -> None:
+    disk = SimDisk()
+    segment = filled([500] * 40, interval=1000, disk=disk)
+    for file, position, data in segment.closing_index_writes():
+        file.write(position, data)
+    segment.sealed = True
+    disk.flip(segment.path(INDEX_SUFFIX), 2 * OFFSET_ENTRY_BYTES + bit // 8, bit % 8)
+    segment.drop_indexes()
+    segment.forget_recent()
+    for start in range(0, segment.size, 500):
+        assert segment.boundary_within(start, start + 1) == start + 500
