@@ -99,6 +99,10 @@ class KnownDamage:
         self._being_written = True
         return DamageJob(fs, log, bases)
 
+    def forget(self) -> None:
+        """The list on the disk does not read: the next job writes it again."""
+        self._listed = None
+
     def written(self, ok: bool) -> None:
         """The result of a job. After a failed one the next one tries again."""
         self._being_written = False

@@ -24,8 +24,10 @@ from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.residency import resident_length
 from tidelog.server.upkeep.damage_list import write_damage_list
+from tidelog.storage.known_damage import DAMAGED
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment
+from tidelog.storage.small_files import PartitionFiles, check_log_dir
 from tidelog.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
@@ -156,10 +158,24 @@ class ScrubWorker(ABC):
                 log.error("the scrub cannot read %s: %s", segment.path(LOG_SUFFIX), problem)
                 if problem.errno != errno.EIO:
                     return
+        await self._look_at_small_files(stored)
         await write_damage_list(self._runtime, stored)
         snapshots = await self._runtime.run_long(partial(damaged_snapshots, stored, segments))
         self.found += len({*snapshots} - self._snapshots)
         self._snapshots |= {*snapshots}
+
+    async def _look_at_small_files(self, stored: UnifiedLog) -> None:
+        if stored.failure is not None:
+            return
+        files = PartitionFiles(stored.fs, stored.dir, stored.topic_id)
+        try:
+            damaged = await self._runtime.run_long(files.check)
+        except OSError as problem:
+            log.error("the scrub cannot check the files in %s: %s", files.directory, problem)
+            return
+        self.found += len(damaged)
+        if DAMAGED in damaged:
+            stored.files.damage.forget()
 
     async def _look_at_segment(self, stored: UnifiedLog, segment: LogSegment) -> None:
         first = await self.run(SegmentCheck(stored, segment, PassingFile(segment.file)))
@@ -199,3 +215,10 @@ class Scrubbing(ScrubWorker):
             found = logs.get(partition)
             if found is not None:
                 await self.look_at(found)
+        for log_dir in logs.online_dirs():
+            if log_dir.meta is not None:
+                check = partial(check_log_dir, log_dir.fs, log_dir.path, log_dir.meta, kernel_noted=log_dir.kernel_noted)
+                try:
+                    self.found += len(await self._runtime.run_long(check))
+                except OSError as problem:
+                    log.error("the scrub cannot check the files in %s: %s", log_dir.path, problem)

@@ -16,9 +16,12 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.upkeep.scrubbing import PassingFile, Scrubbing
 from tidelog.storage import reading
+from tidelog.storage.checkpoints import MetaProperties, replace_file
 from tidelog.storage.known_damage import read_damaged
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.log_dir import LogDir
+from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.unified_log import UnifiedLog
 
 RATE = "tidelog.scrub.max.bytes.per.second"
@@ -41,8 +44,8 @@ def stored(path: Path) -> UnifiedLog:
     return log
 
 
-def scrubbing(runtime: LoopRuntime, log: UnifiedLog, **options: str) -> Scrubbing:
-    logs = SimpleNamespace(logs=lambda: iter([log]), get={PARTITION: log}.get)
+def scrubbing(runtime: LoopRuntime, log: UnifiedLog, *dirs: LogDir, **options: str) -> Scrubbing:
+    logs = SimpleNamespace(logs=lambda: iter([log]), get={PARTITION: log}.get, online_dirs=lambda: dirs)
     replicas: Any = SimpleNamespace(logs=logs)
     return Scrubbing(replicas, BrokerConfig.from_properties({RATE: "1000000000", **options}), runtime)
 
@@ -62,6 +65,24 @@ def test_a_pass_finds_what_was_damaged_and_counts_it(runtime: LoopRuntime, tmp_p
     runtime.loop.run_until_complete(scrub.run_pass())
     assert (scrub.found, scrub.damaged, scrub.ended_ms > 0) == (1, 1, True)
     assert read_damaged(log.fs, log.dir) == {log.segments[1].base_offset}
+
+
+def test_a_pass_finds_flips_in_small_files_and_writes_them_again(runtime: LoopRuntime, tmp_path: Path) -> None:
+    log = stored(tmp_path)
+    log.segments[0].rotten = (RottenRange(0, 10, 0, 2),)
+    log_dir = LogDir(log.fs, str(tmp_path))
+    log_dir.meta = MetaProperties("c1", 1, bytes(16))
+    replace_file(log.fs, f"{tmp_path}/meta.properties", log_dir.meta.encode())
+    log_dir.note_recovered()
+    scrub = scrubbing(runtime, log, log_dir)
+    runtime.loop.run_until_complete(scrub.run_pass())
+    assert scrub.found == 0
+    files = [tmp_path / "meta.properties", *(Path(log.dir, name) for name in ("partition.metadata", "tidelog-damaged"))]
+    right = [path.read_bytes() for path in files]
+    for path, data in zip(files, right, strict=True):
+        path.write_bytes(data[:20] + bytes([data[20] ^ 2]) + data[21:] if len(data) > 20 else b"x" + data[1:])
+    runtime.loop.run_until_complete(scrub.run_pass())
+    assert (scrub.found, [path.read_bytes() for path in files]) == (3, right)
 
 
 def test_a_file_that_goes_meanwhile_does_not_end_the_pass(runtime: LoopRuntime, tmp_path: Path) -> None:
