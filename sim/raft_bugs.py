@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.raft import continuity, election, inbound, voter_changes
+from tidelog.raft import continuity, election, inbound, mending, voter_changes
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -131,6 +131,16 @@ def _flipped_epoch_believed() -> list[Patch]:
     return [(continuity.ContinuityCheck, "_fault", lambda self, header, batch: None)]
 
 
+def _only_voter_mends_itself() -> list[Patch]:
+    """A start cuts the log at the damage, whoever else may have the records."""
+    return [(mending, "_refuse_what_others_cannot_mend", lambda log, damage, config, voters: None)]
+
+
+def _voters_before_the_damage_believed() -> list[Patch]:
+    """Whether others have the records is asked of the voters before the damage; a removal behind it is not looked for."""
+    return [(mending, "voters_behind_damage", lambda log: []), (mending, "may_hide_voters", lambda log: False)]
+
+
 MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "high watermark moved back": _high_watermark_moves_back,
     "divergence ignored": _divergence_ignored,
@@ -144,6 +154,8 @@ MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "leader counts what is not synced": _leader_counts_itself_unsynced,
     "half the votes suffice": _minority_is_enough,
     "flipped offset or epoch believed": _flipped_epoch_believed,
+    "only voter mends itself": _only_voter_mends_itself,
+    "voters before the damage believed": _voters_before_the_damage_believed,
 }
 RUNNER_BUGS = ("vote not synced", "log not synced", "lost end forgotten")
 """Those of whoever runs the machine: the simulated replica has them built in."""

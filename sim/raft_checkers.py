@@ -89,10 +89,13 @@ class Checkers:
         if self.leaders.get(last.epoch) != leader.id:
             raise Violation(f"leader {leader.id} commits up to epoch {last.epoch}, and no record of an epoch of its own")
         voters = leader.machine.voters
+        end = LogEnd(last.epoch, high_watermark)
         holders = [
             each.id
             for each in leader.world.voters.values()
-            if voters.find(each.key) is not None and each.disk.holds(high_watermark - 1, last.epoch)
+            # One that had it before it was damaged elects as if it still had it.
+            if voters.find(each.key) is not None
+            and (each.disk.holds(high_watermark - 1, last.epoch) or each.disk.lost_end >= end)
         ]
         if len(holders) < voters.majority and not self.data_lost:
             raise Violation(

@@ -72,6 +72,25 @@ def voters_behind_damage(log: MetadataLog) -> list[VoterSet]:
     return found
 
 
+def may_hide_voters(log: MetadataLog) -> bool:
+    """Whether a voter set that cannot be read may have been in the damaged range. A batch with a wrong checksum counts, unless it
+    reads as records without keys: those of a control batch have one. Blocks."""
+    damage = log.damaged
+    assert damage is not None
+    position, end = damage.rotten.position, damage.rotten.end
+    file = next((each.file for each in log.log.segments if each.path(".log") == damage.path), None)
+    if file is None or position == end:
+        return True
+    for header, batch in iter_batches(file, position, end):
+        try:
+            if header.is_control or any(each.key is not None for each in iter_records(batch)):
+                return True
+        except CorruptBatch:
+            return True
+        position += header.size
+    return position < end
+
+
 def _voters_in(batch: memoryview) -> list[VoterSet]:
     try:
         records = [(control_type(each.key), each.value) for each in iter_records(batch)]

@@ -12,7 +12,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import StorageFailure
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.continuity import Damage
-from tidelog.raft.log_changes import voters_behind_damage
+from tidelog.raft.log_changes import may_hide_voters, voters_behind_damage
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_lost_end, remove_lost_end, write_lost_end
 from tidelog.raft.metadata_log import MetadataLog
@@ -59,19 +59,30 @@ def _refuse_what_others_cannot_mend(log: MetadataLog, damage: Damage, config: Ra
         f"{log.end_before_damage.offset}: {damage.why}. A crash does not leave that"
     )
     alone = _is_only_voter(config, voters)
+    if len(voters.voters) == 2 and voters.find(config.key) is not None and may_hide_voters(log):
+        raise MetadataLogError(
+            f"{what}. The voters before it are {_ids(voters)}. In the damaged records the other one may have been removed: "
+            f"whether another controller has the records is not certain. Nothing was changed. {_ways_out(log)}"
+        )
     for behind in voters_behind_damage(log):
         if _is_only_voter(config, behind) != alone:
             raise MetadataLogError(
                 f"{what}. Before the damage the voters are {_ids(voters)}, in or behind it {_ids(behind)}: whether another "
-                "controller has the records is not certain. Nothing was changed. If other controllers of this cluster are "
-                "running, take this node's vote (metadata-quorum remove-controller), format an empty directory for it, and give "
-                f"that a vote (metadata-quorum add-controller). If not, restore {log.dir} from a backup, or see {GUIDE}"
+                f"controller has the records is not certain. Nothing was changed. {_ways_out(log)}"
             )
     if alone:
         raise MetadataLogError(
             f"{what}, and this node is the only voter: no other has them. Nothing was changed. Restore {log.dir} from a backup, "
             f"or see {GUIDE}"
         )
+
+
+def _ways_out(log: MetadataLog) -> str:
+    return (
+        "If other controllers of this cluster are running, take this node's vote (metadata-quorum remove-controller), format an "
+        "empty directory for it, and give that a vote (metadata-quorum add-controller). If not, restore "
+        f"{log.dir} from a backup, or see {GUIDE}"
+    )
 
 
 def _is_only_voter(config: RaftConfig, voters: VoterSet) -> bool:

@@ -107,7 +107,8 @@ class MetadataLog:
             position = 0
             if data and (begins := read_header(data).base_offset) > offset:
                 raise MetadataLogError(f"{self.dir}: the records from offset {offset} to {begins - 1} are missing. {START_AGAIN}")
-            while position < len(data):
+            # What follows a damaged batch may be in the same read, and so may a batch whose checksum fits its wrong header.
+            while position < len(data) and offset < end:
                 header = read_header(data, position)
                 if not crc_is_valid(data, header):
                     raise MetadataLogError(

@@ -126,6 +126,42 @@ def test_a_log_that_agrees_on_the_voters_is_mended(tmp_path: Path) -> None:
     assert repair(grown(tmp_path, voters(1, 2), 0), voters(1, 2, 3)) == LogEnd(1, 7)
 
 
+def of_two(path: Path, damaged_batch: int, at: int) -> MetadataLog:
+    """Three batches; in the second, the voter 1 is left alone."""
+    log = opened(path)
+    append(log, 1, 1)
+    log.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters(1).voters))], 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), damaged_batch, at)
+    return opened(path)
+
+
+@pytest.mark.parametrize("at", [61, 66, 70, 90], ids=["record", "key", "type", "voters"])
+def test_one_of_two_refuses_where_the_damage_may_hide_that_it_was_left_alone(tmp_path: Path, at: int) -> None:
+    log = of_two(tmp_path, 2, at)
+    with pytest.raises(MetadataLogError, match=r"controller has the records is not certain.*remove-controller"):
+        repair(log, voters(1, 2))
+    assert asides(log) == []
+
+
+def test_one_of_two_asks_the_other_for_what_is_certainly_no_voter_set(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 1, headers(Path(log.dir, SEGMENT))[1].size - 2)
+    assert repair(opened(tmp_path), voters(1, 2)) == LogEnd(1, 4)
+
+
+@pytest.mark.parametrize("at", [7, 15], ids=["base offset", "epoch"])
+def test_voters_are_read_up_to_a_damaged_batch_also_where_its_checksum_fits(tmp_path: Path, at: int) -> None:
+    log = of_two(tmp_path, 1, at)
+    assert log.damaged is not None and log.damaged.rotten.first_offset == 2
+    assert [header.base_offset for header, _ in log.batches_from(0)] == [0]
+    assert voter_sets(log, None, voters(1, 2, 3)).voters == voters(1, 2, 3)
+
+
 def test_voters_behind_damage_are_found_in_later_segments_and_behind_a_damaged_length(tmp_path: Path) -> None:
     log = grown(tmp_path, voters(1, 2, 3), 0, at=9)
     assert [each.ids for each in voters_behind_damage(log)] == [(1, 2, 3), (1, 2, 3)]
