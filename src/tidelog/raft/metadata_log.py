@@ -209,7 +209,7 @@ class MetadataLog:
                 keep_bytes(self.fs, segment.file, path, 0, segment.size, made=kept)
         newest, offset = self.newest_snapshot, damage.rotten.first_offset
         self.about_to_cut(offset)
-        if newest is not None and newest.offset > offset:
+        if newest is not None and newest.offset >= offset:  # the damaged batch may be the last one below it
             self.start_after(newest, now_ms)
         else:
             self.log.truncate_to(offset, now_ms)

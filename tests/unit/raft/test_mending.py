@@ -14,6 +14,7 @@ from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_flushed, read_lost_end
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import ControlType, kraft_version_value, voters_value
@@ -160,6 +161,20 @@ def test_voters_are_read_up_to_a_damaged_batch_also_where_its_checksum_fits(tmp_
     assert log.damaged is not None and log.damaged.rotten.first_offset == 2
     assert [header.base_offset for header, _ in log.batches_from(0)] == [0]
     assert voter_sets(log, None, voters(1, 2, 3)).voters == voters(1, 2, 3)
+
+
+def test_a_wrong_offset_in_the_last_batch_below_a_snapshot_leaves_no_gap(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1, 1)
+    flush(log)
+    empty = encode_snapshot((), metadata_version=30, epoch=1, now_ms=1, last_timestamp_ms=1)
+    write_snapshot(FS, log.dir, SnapshotId(6, 1), empty)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 2, 4)
+    again = opened(tmp_path)
+    repair(again, voters(1, 2, 3))
+    assert (again.log.log_start_offset, again.end_offset) == (6, 6)
+    assert list(again.batches_from(6)) == []
 
 
 def test_voters_behind_damage_are_found_in_later_segments_and_behind_a_damaged_length(tmp_path: Path) -> None:
