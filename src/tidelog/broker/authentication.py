@@ -37,6 +37,11 @@ Reply = Outgoing | Farewell | Coroutine[Any, Any, Outgoing]
 Handle = Callable[[Session, memoryview], Reply]
 LARGEST_REFUSED_BYTES = 16 * 1024
 """A request that is refused with an answer is decoded first; a larger one closes the connection instead."""
+LARGEST_FIRST_BYTES = 64 * 1024
+"""Of an ApiVersions or a SaslHandshake; the longest client id takes half of it. Only tokens are larger; a megabyte
+of tags would keep the loop for a tenth of a second."""
+MOST_GREETINGS = 10
+"""A client that has not found a version or a name that is accepted after so many ApiVersions is disconnected."""
 LEAST_BETWEEN_MS = 1000
 """A client may re-authenticate once a second."""
 
@@ -115,6 +120,7 @@ class Authentication:
         "_again_at_ms",
         "_expires_at_ms",
         "_greeted",
+        "_greetings",
         "_listener",
         "_mechanism",
         "_on_open",
@@ -132,6 +138,7 @@ class Authentication:
         self._session = session
         self._on_open = on_open
         self._greeted = False
+        self._greetings = 0
         self._mechanism = ""
         self._server: SaslServer | None = None
         self._expires_at_ms: int | None = None
@@ -172,13 +179,25 @@ class Authentication:
             self._listener.failed(session.peer_host, f"API key {key} in the middle of a SASL exchange")
             if len(frame) > LARGEST_REFUSED_BYTES:
                 return CLOSE_CONNECTION
-            return self._farewell(self._listener.refusing.handle(session, frame))
-        if key == ApiKey.API_VERSIONS and self._greeted:
-            return self._close("a second ApiVersions")
+            return self._refused(session, frame)
+        if key in _FIRST_KEYS and len(frame) > LARGEST_FIRST_BYTES:
+            return self._close(f"API key {key} with {len(frame)} bytes before the client authenticated")
+        if key == ApiKey.API_VERSIONS:
+            self._greetings += 1
+            if self._greeted or self._greetings > MOST_GREETINGS:
+                return self._close("a second ApiVersions" if self._greeted else f"more than {MOST_GREETINGS} ApiVersions")
         outgoing = self._listener.dispatcher.handle(session, frame)
         if key == ApiKey.API_VERSIONS:
             self._greeted = _says_no_error(outgoing)
         return self._farewell(outgoing) if self._failed else outgoing
+
+    def _refused(self, session: Session, frame: memoryview) -> Reply:
+        """The answer to a request in the middle of an exchange."""
+        try:
+            return self._farewell(self._listener.refusing.handle(session, frame))
+        except KafkaError:
+            # ApiVersions of a version that is not served: its handler runs without a request to refuse.
+            return CLOSE_CONNECTION
 
     @property
     def _failed(self) -> bool:

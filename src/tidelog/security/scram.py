@@ -23,6 +23,8 @@ MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 """Bounds on what may be stored, as in Kafka."""
 MAX_MESSAGE_BYTES = 8192
+STRANGER_SALT_BYTES = 24
+"""As many as ``kafka-configs`` and ``format`` of tidelog make for users."""
 REFUSED = "the user name or the password is wrong"
 _FIRST = rb"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))"
 _FINAL = rb"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,]*)*),p=([A-Za-z0-9+/=]+)"
@@ -70,8 +72,9 @@ def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
     """A lookup of users without delegation tokens."""
 
     def lookup(name: str, token: bool) -> tuple[ScramCredential, Authenticated] | None:
+        authenticated = Authenticated(KafkaPrincipal(USER, name))  # for unknown users too, who must not fail sooner
         found = None if token else credentials(name)
-        return None if found is None else (found, Authenticated(KafkaPrincipal(USER, name)))
+        return None if found is None else (found, authenticated)
 
     return lookup
 
@@ -88,6 +91,7 @@ class ScramServer:
         self._transcript: tuple[bytes, bytes] | None = None
         self._name = ""
         self._found: tuple[ScramCredential, Authenticated] | None = None
+        self._credential: ScramCredential | None = None
         self._full_nonce = b""
         self._done = False
         self.outcome: Authenticated | None = None
@@ -112,7 +116,9 @@ class ScramServer:
         self._found = self._lookup(self._name, token_auth)
         if self._found is not None and self._found[0].iterations < MIN_ITERATIONS:
             self._found = None
-        credential = self._found[0] if self._found is not None else self._stranger()
+        # Made for known users too, so that the time does not tell them from unknown ones.
+        stranger = self._stranger()
+        self._credential = credential = stranger if self._found is None else self._found[0]
         self._full_nonce = nonce + self._nonce.encode()
         salt = base64.b64encode(credential.salt)
         first = b"r=%b,s=%b,i=%d" % (self._full_nonce, salt, credential.iterations)
@@ -133,17 +139,17 @@ class ScramServer:
             proof = base64.b64decode(proof_text, validate=True)
         except binascii.Error:
             raise self._failed("the proof is not base64") from None
-        credential = self._found[0] if self._found is not None else self._stranger()
+        credential = self._credential
+        assert credential is not None
         message = b",".join((*self._transcript, without_proof))
         signature = hmac.digest(credential.stored_key, message, self._mechanism.digest)
         # A proof of another length has no client key; the comparison is made all the same.
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=False))
         stored_key = hashlib.new(self._mechanism.digest, client_key).digest()
         right = hmac.compare_digest(stored_key, credential.stored_key) and len(proof) == len(signature)
-        if self._found is None:
-            raise self._failed("the user has no credential of this mechanism")
-        if not right:
-            raise self._failed("the password is wrong")
+        if not right or self._found is None:
+            unknown = "the user has no credential of this mechanism"
+            raise self._failed(unknown if self._found is None else "the password is wrong")
         self.outcome = self._found[1]
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, message, self._mechanism.digest))
 
@@ -155,7 +161,7 @@ class ScramServer:
                 self._secret, purpose + self._mechanism.title.encode() + self._name.encode(), self._mechanism.digest
             )
 
-        return ScramCredential(made(b"salt ")[:20], made(b"stored "), made(b"server "), MIN_ITERATIONS)
+        return ScramCredential(made(b"salt ")[:STRANGER_SALT_BYTES], made(b"stored "), made(b"server "), MIN_ITERATIONS)
 
     def _failed(self, reason: str) -> AuthenticationFailed:
         self._done = True

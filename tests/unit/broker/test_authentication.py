@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tidelog.broker.answers import CLOSE_CONNECTION, Farewell
-from tidelog.broker.authentication import Authentication, Mechanism, SaslListener, Stage, sasl_listener
+from tidelog.broker.authentication import MOST_GREETINGS, Authentication, Mechanism, SaslListener, Stage, sasl_listener
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
@@ -157,6 +157,32 @@ def test_a_second_greeting_closes_and_a_failed_one_may_be_repeated() -> None:
     assert isinstance(client.send(ApiVersionsRequest(client_software_name="!", client_software_version="1"), 3), list)
     assert isinstance(client.greet(), list)
     assert client.greet() is CLOSE_CONNECTION
+
+
+def test_greetings_without_success_come_to_an_end() -> None:
+    client = Client()
+    greeting = ApiVersionsRequest(client_software_name="!", client_software_version="1")
+    for _ in range(MOST_GREETINGS):
+        assert isinstance(client.send(greeting, 3), list)
+    assert client.send(greeting, 3) is CLOSE_CONNECTION
+    assert client.failures == ["more than 10 ApiVersions"]
+
+
+@pytest.mark.parametrize("start", [b"\0\x12\0\3\0\0\0\1\xff\xff", b"\0\x11\0\1\0\0\0\1\xff\xff"])
+def test_a_first_request_full_of_tags_is_not_read(start: bytes) -> None:
+    client = Client()
+    count = b"\x80\x80\x10"  # 262,144 empty tags
+    assert client.authentication.handle(client.session, memoryview(start + count + bytes(2 << 18))) is CLOSE_CONNECTION
+    assert "bytes before the client authenticated" in client.failures[0]
+
+
+def test_a_greeting_of_an_unknown_version_in_the_middle_closes() -> None:
+    client = Client()
+    client.shake()
+    too_new = bytearray(encode_request(RequestHeader(18, 3, 7, "me"), ApiVersionsRequest())[4:])
+    too_new[2:4] = (99).to_bytes(2)
+    assert client.authentication.handle(client.session, memoryview(too_new)) is CLOSE_CONNECTION
+    assert client.authentication.stage is Stage.ENDED
 
 
 def test_an_unknown_mechanism_is_answered_with_those_on_offer_and_a_close() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+
 import pytest
 
 from tidelog.client.sasl import PlainConversation
@@ -49,3 +51,17 @@ def test_everything_else_fails_with_one_text(token: bytes) -> None:
     assert str(failed.value) == REFUSED
     assert "secret" not in failed.value.reason
     assert server.outcome is None
+
+
+def test_the_comparison_does_not_depend_on_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[int, int]] = []
+    compare = hmac.compare_digest
+
+    def recording(one: bytes, two: bytes) -> bool:
+        compared.append((len(one), len(two)))
+        return compare(one, two)
+
+    monkeypatch.setattr(hmac, "compare_digest", recording)
+    for user, password in (("alice", "secret"), ("alice", "x"), ("nobody", "secret"), ("nobody", "y" * 100)):
+        CHECK(user, password)
+    assert compared == [(32, 32)] * 4

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import itertools
 
 import pytest
 
+from tidelog.cli.tools.scram_configs import SALT_BYTES
 from tidelog.client.sasl import ScramConversation
 from tidelog.client.settings import Sasl
 from tidelog.metadata.image import ScramCredential
@@ -153,3 +155,31 @@ def test_a_server_that_does_not_know_the_password_is_found_out() -> None:
     assert proof is not None
     with pytest.raises(ProtocolViolation, match="signature is wrong"):
         client.answer(b"v=" + base64.b64encode(bytes(32)))
+
+
+def test_a_stranger_costs_as_much_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = hmac.digest
+    calls: list[str] = []
+
+    def counting(key: bytes, message: bytes, name: str) -> bytes:
+        calls.append(name)
+        return digest(key, message, name)
+
+    monkeypatch.setattr(hmac, "digest", counting)
+
+    def cost(user: str) -> list[int]:
+        """The HMACs of the server's two steps."""
+        exchange = server()
+        calls.clear()
+        exchange.answer(FIRST.replace(b"user", user.encode()))
+        first = len(calls)
+        with pytest.raises(AuthenticationFailed):
+            exchange.answer(PROOF.replace(b"p=dH", b"p=dI"))
+        return [first, len(calls) - first]
+
+    assert cost("user") == cost("nobody")
+
+
+def test_a_stranger_has_a_salt_as_long_as_the_tools_make() -> None:
+    salt = server().answer(FIRST.replace(b"user", b"nobody")).split(b",")[1][2:]
+    assert len(base64.b64decode(salt)) == SALT_BYTES

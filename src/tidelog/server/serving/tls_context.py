@@ -34,12 +34,14 @@ def read_stores(settings: TlsSettings) -> Stores:
         raise ConfigError(f"listener {settings.listener}: {_reason(problem)}.") from None
 
 
-def certificate_of(pair: KeyPair) -> Certificate:
-    """The facts of the key's own certificate. ConfigError for one that cannot be read."""
+def certificate_of(settings: TlsSettings, pair: KeyPair) -> Certificate:
+    """The facts of the key's own certificate. ConfigError, which names the file or the setting, for one that cannot be read."""
     try:
         return parse_certificate(certificates_of(pair.certificates)[0])
     except (DerError, IndexError) as problem:
-        raise ConfigError(f"the certificate cannot be read: {problem}.") from None
+        raise ConfigError(
+            f"listener {settings.listener}: the key's certificate in {_where(settings)} is damaged: {problem}."
+        ) from None
 
 
 def server_context(settings: TlsSettings, stores: Stores) -> ssl.SSLContext:

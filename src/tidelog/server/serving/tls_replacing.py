@@ -35,7 +35,7 @@ def load(settings: TlsSettings) -> tuple[Loaded, Signature]:
     """Reads the stores, which blocks; with the signature of the files before. ConfigError."""
     seen = signature(settings)
     stores = read_stores(settings)
-    return Loaded(settings, stores, None if stores.pair is None else certificate_of(stores.pair)), seen
+    return Loaded(settings, stores, None if stores.pair is None else certificate_of(settings, stores.pair)), seen
 
 
 def signature(settings: TlsSettings) -> Signature:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.certificates import Authority, java_trust_store
 from tests.unit.server.serving.tls_pairs import AUTHORITY, NODE, given, secured_pair, stored
+from tidelog.config.key_stores import KeyPair
 from tidelog.config.listener_tls import TlsSettings, tls_settings
 from tidelog.model.errors import ConfigError
 from tidelog.server.serving.tls_context import certificate_of, client_context, read_stores, server_context
@@ -45,7 +46,7 @@ def test_both_ends_trust_each_other_by_the_same_stores(tmp_path: Path, form: str
     one, two = secured_pair(server_context(found, stores), client_context(found, stores))
     assert one.getpeercert(True) == two.getpeercert(True)
     assert stores.pair is not None
-    assert certificate_of(stores.pair).subject == "CN=node"
+    assert certificate_of(found, stores.pair).subject == "CN=node"
     one.close()
     two.close()
 
@@ -102,3 +103,9 @@ def test_stores_that_cannot_be_used_are_refused_with_the_setting(more: dict[str,
 def test_a_file_that_is_missing_is_named() -> None:
     with pytest.raises(ConfigError, match=r"listener OUTSIDE: .*'/nowhere\.pem'"):
         read_stores(settings({"ssl.keystore.type": "PEM", "ssl.keystore.location": "/nowhere.pem"}))
+
+
+def test_a_damaged_certificate_is_named(tmp_path: Path) -> None:
+    found = settings(files(tmp_path, "pem"))
+    with pytest.raises(ConfigError, match=r"listener OUTSIDE: the key's certificate in .*node\.pem.* is damaged"):
+        certificate_of(found, KeyPair("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", NODE.key))
