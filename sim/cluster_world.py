@@ -18,7 +18,7 @@ from sim.cluster_checks import Checks, Violation
 from sim.members import ClassicMember, ConsumerMember
 from sim.rare import counted
 from sim.readers import Reader
-from tidelog.metadata.features import default_levels
+from tidelog.metadata.supported_features import default_levels
 from tidelog.model.ids import TopicPartition
 from tidelog.testing.simulation.client import Client
 from tidelog.testing.simulation.cluster import Shape, SimCluster

@@ -7,7 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple
 from typing import Any
 
-from tidelog.controller import acls, alter_partition, brokers, configs, leader_moves, partition_change, registration
+from tidelog.controller import (
+    acls,
+    alter_partition,
+    broker_lifecycle,
+    broker_registration,
+    dynamic_configs,
+    leader_moves,
+    partition_change,
+)
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.metadata.image import BrokerImage, ClusterImage, PartitionImage
@@ -44,7 +52,7 @@ def _fenced_brokers_lead() -> list[Patch]:
 def _unclean_ends_unnoticed() -> list[Patch]:
     """Who lost power counts as if it had stopped in order."""
     honest = leader_moves.when_restarted
-    return [(registration, "when_restarted", lambda decision, broker_id, clean: honest(decision, broker_id, clean=True))]
+    return [(broker_registration, "when_restarted", lambda decision, broker_id, clean: honest(decision, broker_id, clean=True))]
 
 
 def _isr_shrinks_to_nothing() -> list[Patch]:
@@ -101,7 +109,7 @@ def _silence_unnoticed() -> list[Patch]:
 
 
 def _fenced_without_moving_leaders() -> list[Patch]:
-    return [(brokers, "when_gone", lambda decision, broker_id: [])]
+    return [(broker_lifecycle, "when_gone", lambda decision, broker_id: [])]
 
 
 def _minimum_changes_unnoticed() -> list[Patch]:
@@ -110,7 +118,7 @@ def _minimum_changes_unnoticed() -> list[Patch]:
     def nothing(decision: Any, records: Sequence[Any]) -> list[Any]:
         return []
 
-    return [(configs, "_forgotten_eligibility", nothing)]
+    return [(dynamic_configs, "_forgotten_eligibility", nothing)]
 
 
 def _same_leader_epoch() -> list[Patch]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sim.raft_checkers import Violation
 from tidelog.controller.partition_index import PartitionIndex
-from tidelog.controller.partitions import elr_enabled
+from tidelog.controller.partition_rules import elr_enabled
 from tidelog.metadata.image import RECOVERING, ClusterImage, PartitionImage, TopicImage
 
 if TYPE_CHECKING:

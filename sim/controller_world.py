@@ -17,7 +17,7 @@ from sim.controller_acls import Acls
 from sim.controller_admin import Method, random_wish
 from sim.controller_brokers import PartitionId, SimBroker, common_prefix
 from sim.controller_checkers import Acknowledged, check_eligible, check_memory, check_partition, least_in_sync, require
-from tidelog.controller.partitions import elr_enabled
+from tidelog.controller.partition_rules import elr_enabled
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
 from tidelog.metadata.delta import ClusterDelta

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.raft import continuity, election, inbound, mending, voter_changes
+from tidelog.raft import continuity, election, mending, voter_changes, voter_requests
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -88,12 +88,12 @@ def _old_epoch_committed() -> list[Patch]:
 
 def _short_log_elected() -> list[Patch]:
     """The candidate's log is not compared."""
-    honest = inbound.grants
+    honest = voter_requests.grants
 
     def grants(state: Any, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
         return honest(state, candidate, True, pre_vote)
 
-    return [(inbound, "grants", grants)]
+    return [(voter_requests, "grants", grants)]
 
 
 def _fetch_before_sync() -> list[Patch]:

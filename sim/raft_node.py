@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from sim.raft_disk import Batch, Disk, batches_of, decode_snapshot, encode_snapshot
 from tidelog.model.machine import Token
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import (
     AppendControl,
     AppendFetched,
@@ -32,6 +31,7 @@ from tidelog.raft.effects import (
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.machine import RaftMachine
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.builder import RecordData, build_batch

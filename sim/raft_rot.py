@@ -15,13 +15,13 @@ from sim.raft_checkers import Violation
 from sim.raft_disk import Disk, decode_snapshot
 from tidelog.metadata.records import MetadataLogError
 from tidelog.raft import quorum_state
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.log_changes import log_shape, voter_sets
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.marks import write_flushed, write_lost_end
+from tidelog.raft.mark_files import write_flushed, write_lost_end
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import PARTITION, MetadataLog, MetadataLogConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import VoterSet

@@ -24,9 +24,9 @@ from tidelog.model.machine import Token
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Send
 from tidelog.raft.kraft_upgrade import upgrade_refusal
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter

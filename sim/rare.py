@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.controller import directories, leader_moves, partition_change
+from tidelog.controller import leader_moves, partition_change, replica_directories
 from tidelog.controller import result as controller_result
 from tidelog.coordinator.transaction import transitions
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
@@ -66,7 +66,7 @@ def _timed_out(result: bool, *_args: Any, **_named: Any) -> str | None:
 
 
 LOOKED_AT: tuple[tuple[Any, str, Seen], ...] = (
-    *((module, "change_partition", _change) for module in (directories, leader_moves, controller_result)),
+    *((module, "change_partition", _change) for module in (replica_directories, leader_moves, controller_result)),
     (follower_log, "truncate", _cut),
     (follower_log, "start_over", _calls("logs begun anew behind the leader's start")),
     (log_changes, "truncate", _calls("metadata logs cut where histories part")),

@@ -33,8 +33,8 @@ SHOWN_BY = {
     "metadata/topics_delta.py": "metadata/test_delta.py",
     "controller/quorum_controller.py": "controller/test_quorum_of_one.py",
     "controller/result.py": "controller/test_quorum_of_one.py",
-    "controller/loading.py": "controller/test_quorum_of_one.py",
-    "controller/directories.py": "controller/test_brokers.py",
+    "controller/snapshot_loading.py": "controller/test_quorum_of_one.py",
+    "controller/replica_directories.py": "controller/test_broker_lifecycle.py",
     "raft/description.py": "broker/apis/cluster/test_quorum.py",
     # These are Spark's from the first line on; tests/pipeline has a session.
     "pipeline/backfilling.py": "../pipeline/test_replaying.py",

@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.server.controllers import Controllers
 from tidelog.client.connection import ClientConnection
-from tidelog.controller.committed import CommittedImage
+from tidelog.controller.committed_image import CommittedImage
 from tidelog.metadata.image import ClusterImage
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from tidelog.raft.log_opening import open_log

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.node.cluster import Cluster
 from tests.transactions.workload import PROPERTIES, Client, Run, clients
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 QUICK_NODES = {name: value for name, value in PROPERTIES.items() if not name.startswith("broker.")}

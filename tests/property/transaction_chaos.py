@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.unit.coordinator.transaction.driver import stored
 from tidelog.coordinator.transaction.coordinator import Answer, TransactionCoordinator
-from tidelog.coordinator.transaction.markers import MarkerAnswer, WriteMarkers
+from tidelog.coordinator.transaction.missing_markers import MarkerAnswer, WriteMarkers
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import TransactionState
 from tidelog.coordinator.transaction.transitions import Producer

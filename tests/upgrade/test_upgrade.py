@@ -10,7 +10,7 @@ from tests.matrix.report import append
 from tests.upgrade.report import BEGIN, END, load, table, write
 from tests.upgrade.rolling import Result
 from tests.upgrade.versions import Version, levels_to_lower
-from tidelog.metadata.features import supported_ranges
+from tidelog.metadata.supported_features import supported_ranges
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

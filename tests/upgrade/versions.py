@@ -14,7 +14,7 @@ from tests.interop.nodes import ROOT
 
 FIRST_CLUSTER = "6404e2c"
 """The commit of the first evening on which Kafka's system-test matrix ran: upgraded from while there is no tag."""
-LEVELS = "import json; from tidelog.metadata.features import supported_ranges; print(json.dumps(supported_ranges()))"
+LEVELS = "import json; from tidelog.metadata.supported_features import supported_ranges; print(json.dumps(supported_ranges()))"
 
 
 @dataclass(frozen=True, slots=True)

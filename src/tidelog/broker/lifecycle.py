@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidelog.broker.ports import Controller
 from tidelog.config.listeners import EndPoint
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
+from tidelog.metadata.supported_features import supported_ranges
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.assign_replicas_to_dirs import (

@@ -13,7 +13,7 @@ from enum import Enum
 from tidelog.broker.asking import ask
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_questions import Errors, Question
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.transaction.metadata import TV2
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode

@@ -14,8 +14,8 @@ import click
 from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
-from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
+from tidelog.metadata.supported_features import UnsupportedFeatureLevel
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.server import logs
 from tidelog.server.node import Node, ready_line

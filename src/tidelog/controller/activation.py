@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.controller.configs import min_in_sync_for_all
-from tidelog.metadata.features import (
+from tidelog.controller.dynamic_configs import min_in_sync_for_all
+from tidelog.metadata.image import ClusterImage, ControllerImage
+from tidelog.metadata.records import MetadataLogError, MetadataRecord
+from tidelog.metadata.snapshot import register_controller_record
+from tidelog.metadata.supported_features import (
     CONTROLLER_REGISTRATION_MV,
     ELR_VERSION,
     METADATA_VERSION,
@@ -14,9 +17,6 @@ from tidelog.metadata.features import (
     check_levels,
     default_levels,
 )
-from tidelog.metadata.image import ClusterImage, ControllerImage
-from tidelog.metadata.records import MetadataLogError, MetadataRecord
-from tidelog.metadata.snapshot import register_controller_record
 from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord

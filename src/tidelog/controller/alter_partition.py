@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidelog.controller.partition_change import Wanted
-from tidelog.controller.partitions import has_online_dir
+from tidelog.controller.partition_rules import has_online_dir
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import RECOVERED, RECOVERING, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord

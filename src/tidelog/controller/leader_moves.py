@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from tidelog.controller.leader_election import Election
 from tidelog.controller.partition_change import ChangeRules, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionId
-from tidelog.controller.partitions import online_leader_check
+from tidelog.controller.partition_rules import online_leader_check
 from tidelog.controller.result import Decision
 from tidelog.metadata.image import TopicImage
 from tidelog.metadata.records import MetadataRecord

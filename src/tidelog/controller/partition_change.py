@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidelog.controller.leader_election import Acceptable, Candidates, Election, choose_leader
-from tidelog.metadata.features import DIRECTORIES_MV, NO_EPOCH_BUMP_MV
 from tidelog.metadata.image import RECOVERING, PartitionImage
+from tidelog.metadata.supported_features import DIRECTORIES_MV, NO_EPOCH_BUMP_MV
 from tidelog.metadata.topics_delta import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord

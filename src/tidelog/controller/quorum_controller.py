@@ -15,19 +15,19 @@ from typing import Any
 from tidelog.controller import (
     activation,
     alter_partition,
-    balance,
-    brokers,
+    automatic_elections,
+    broker_lifecycle,
+    broker_registration,
     client_quotas,
-    configs,
-    controllers,
-    directories,
+    controller_registration,
+    create_partitions,
+    dynamic_configs,
     elect_leaders,
-    features,
-    partition_counts,
     producer_ids,
     reassignments,
-    registration,
+    replica_directories,
     topics,
+    update_features,
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
@@ -161,7 +161,7 @@ class QuorumController:
         again at once. ``steady_ms`` is a monotonic clock.
         """
         self.heartbeats.advance(steady_ms)
-        result = brokers.fence_silent_broker(self._decision)
+        result = broker_lifecycle.fence_silent_broker(self._decision)
         if result.response or result.records:
             return result
         settings = self._settings
@@ -169,13 +169,17 @@ class QuorumController:
             self._balance_due_ms = steady_ms + settings.leader_imbalance_check_interval_ms
             self._unclean_due_ms = steady_ms + settings.unclean_leader_election_interval_ms
         if steady_ms >= self._balance_due_ms:
-            result = balance.balance_leaders(self._decision) if settings.auto_leader_rebalance_enable else ControllerResult(False)
+            result = (
+                automatic_elections.balance_leaders(self._decision)
+                if settings.auto_leader_rebalance_enable
+                else ControllerResult(False)
+            )
             if not result.response:
                 self._balance_due_ms = steady_ms + settings.leader_imbalance_check_interval_ms
             if result.records:
                 return result
         if steady_ms >= self._unclean_due_ms:
-            result = balance.elect_unclean_leaders(self._decision)
+            result = automatic_elections.elect_unclean_leaders(self._decision)
             if not result.response:
                 self._unclean_due_ms = steady_ms + settings.unclean_leader_election_interval_ms
             return result
@@ -184,13 +188,13 @@ class QuorumController:
     # requests
 
     def register_standby(self, request: ControllerRegistrationRequest, now_ms: int) -> ControllerResult:
-        return controllers.register_controller(self._decision, request)
+        return controller_registration.register_controller(self._decision, request)
 
     def register_broker(self, request: BrokerRegistrationRequest, now_ms: int) -> ControllerResult:
-        return registration.register_broker(self._decision, request)
+        return broker_registration.register_broker(self._decision, request)
 
     def broker_heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> ControllerResult:
-        return brokers.broker_heartbeat(self._decision, request, self._registration_offset(request.broker_id))
+        return broker_lifecycle.broker_heartbeat(self._decision, request, self._registration_offset(request.broker_id))
 
     def _registration_offset(self, broker_id: int) -> int:
         """The offset up to which a broker must have read to know its own registration. For a registration written by another
@@ -205,7 +209,7 @@ class QuorumController:
         return alter_partition.alter_partition(self._decision, request)
 
     def unregister_broker(self, request: UnregisterBrokerRequest, now_ms: int) -> ControllerResult:
-        return brokers.unregister_broker(self._decision, request)
+        return broker_lifecycle.unregister_broker(self._decision, request)
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
         return topics.create_topics(self._decision, request, quota)
@@ -214,7 +218,7 @@ class QuorumController:
         return topics.delete_topics(self._decision, request, quota)
 
     def create_partitions(self, request: CreatePartitionsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
-        return partition_counts.create_partitions(self._decision, request, quota)
+        return create_partitions.create_partitions(self._decision, request, quota)
 
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult:
         return elect_leaders.elect_leaders(self._decision, request)
@@ -223,10 +227,10 @@ class QuorumController:
         return reassignments.alter_partition_reassignments(self._decision, request)
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, now_ms: int) -> ControllerResult:
-        return configs.incremental_alter_configs(self._decision, request)
+        return dynamic_configs.incremental_alter_configs(self._decision, request)
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult:
-        return configs.alter_configs(self._decision, request)
+        return dynamic_configs.alter_configs(self._decision, request)
 
     def alter_client_quotas(self, request: AlterClientQuotasRequest, now_ms: int) -> ControllerResult:
         return client_quotas.alter_client_quotas(self._decision, request)
@@ -250,7 +254,7 @@ class QuorumController:
         return producer_ids.allocate_producer_ids(self._decision, request)
 
     def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, now_ms: int) -> ControllerResult:
-        return directories.assign_replicas_to_dirs(self._decision, request)
+        return replica_directories.assign_replicas_to_dirs(self._decision, request)
 
     def update_features(self, request: UpdateFeaturesRequest, now_ms: int, version: int = 2) -> ControllerResult:
-        return features.update_features(self._decision, request, version)
+        return update_features.update_features(self._decision, request, version)

@@ -17,19 +17,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tidelog.controller.activation import abort_records, bootstrap_of
-from tidelog.controller.committed import AppendedGroup, CommittedImage
-from tidelog.controller.loading import image_of_snapshot
+from tidelog.controller.committed_image import AppendedGroup, CommittedImage
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.record_batches import encoded_batches
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, KRaftVersion
-from tidelog.metadata.features import check_levels
+from tidelog.controller.snapshot_loading import image_of_snapshot
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
+from tidelog.metadata.supported_features import check_levels
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.no_op_record import NoOpRecord
 from tidelog.raft import quorum_state, renewal
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, LeaderChanged
 from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
@@ -37,6 +36,7 @@ from tidelog.raft.log_opening import open_log
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import Snapshot, SnapshotId, SnapshotJob
 from tidelog.raft.voters import VoterSet
 

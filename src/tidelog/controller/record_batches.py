@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.metadata.features import TRANSACTIONS_MV
 from tidelog.metadata.records import MetadataRecord, encode_record
+from tidelog.metadata.supported_features import TRANSACTIONS_MV
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
 from tidelog.records.batch import HEADER_SIZE

@@ -9,7 +9,7 @@ from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.leader_election import Election
 from tidelog.controller.partition_change import ChangeRules, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionIndex
-from tidelog.controller.partitions import change_rules, elr_enabled, online_leader_check, unclean_allowed
+from tidelog.controller.partition_rules import change_rules, elr_enabled, online_leader_check, unclean_allowed
 from tidelog.metadata.image import BrokerImage, ClusterImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -22,7 +22,7 @@ MAX_RECORDS_PER_REQUEST = 10_000
 
 
 class ConfigRules(Protocol):
-    """Questions about options that the controller asks (``controller.config_rules`` implements them)."""
+    """Questions about options that the controller asks (``controller.config_validation`` implements them)."""
 
     def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
         """Why these settings cannot be combined on the resource; None when they can."""

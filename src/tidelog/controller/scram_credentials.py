@@ -6,9 +6,9 @@ A client sends the salted password; what is stored is derived from it, so that a
 from __future__ import annotations
 
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
-from tidelog.metadata.features import SCRAM_MV
 from tidelog.metadata.records import MetadataRecord
 from tidelog.metadata.snapshot import scram_record
+from tidelog.metadata.supported_features import SCRAM_MV
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

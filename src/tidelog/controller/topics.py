@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelog.config.topic_warnings import warnings
-from tidelog.controller.partitions import default_directories
-from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
+from tidelog.controller.partition_rules import default_directories
+from tidelog.controller.replica_placement import InvalidReplicationFactor, place, usable_brokers
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, NO_QUOTA, ControllerResult, Decision, Quota
 from tidelog.controller.topic_names import collides_with, name_problem
 from tidelog.metadata.image import TOPIC_RESOURCE, ClusterImage, PartitionImage

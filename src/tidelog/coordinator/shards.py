@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.shard import NEVER_MS, RecordMachine, Sender, Shard, Waiting, WithinTransaction
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition

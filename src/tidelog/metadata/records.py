@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, Self, cast
 
-from tidelog.metadata.features import CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, IN_CONTROLLED_SHUTDOWN_MV, MIGRATION_MV
+from tidelog.metadata.supported_features import CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, IN_CONTROLLED_SHUTDOWN_MV, MIGRATION_MV
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol.primitives import read_uvarint, write_uvarint
 from tidelog.protocol.registry import METADATA_RECORD_TYPES, data_class

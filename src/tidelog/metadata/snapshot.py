@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, METADATA_VERSION
 from tidelog.metadata.image import BrokerImage, ClusterImage, ControllerImage, PartitionImage, ScramCredential, TopicImage
 from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.supported_features import (
+    CONTROLLER_REGISTRATION_MV,
+    CORDONED_DIRS_MV,
+    DIRECTORIES_MV,
+    ELR_MV,
+    METADATA_VERSION,
+)
 from tidelog.model.acl import AccessControlEntry
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.access_control_entry_record import AccessControlEntryRecord

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.metadata.features import (
+from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.supported_features import (
     FEATURES,
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -20,7 +21,6 @@ from tidelog.metadata.features import (
     default_levels,
     metadata_version_from_name,
 )
-from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_from_text, uuid_to_text
 from tidelog.model.ports import FileSystem, Rng

@@ -10,8 +10,8 @@ all have, the leader writes the level and the voters in one batch, and both take
 
 from __future__ import annotations
 
+from tidelog.raft.leader_fetch import wake_voters
 from tidelog.raft.quorum import Quorum
-from tidelog.raft.serving import wake_voters
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import ControlType, Voter, kraft_version_value, voters_value
 

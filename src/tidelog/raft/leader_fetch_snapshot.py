@@ -12,10 +12,10 @@ from tidelog.protocol.messages.fetch_snapshot import (
 )
 from tidelog.raft import messages
 from tidelog.raft.effects import Inbound, ReplySnapshotPart
-from tidelog.raft.inbound import wrong_cluster
+from tidelog.raft.leader_fetch import not_leading
 from tidelog.raft.quorum import Quorum
-from tidelog.raft.serving import not_leading
 from tidelog.raft.snapshots import SnapshotId
+from tidelog.raft.voter_requests import wrong_cluster
 from tidelog.raft.voters import ReplicaKey
 
 

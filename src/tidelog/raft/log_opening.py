@@ -16,7 +16,7 @@ from tidelog.model.ports import FileSystem
 from tidelog.raft import quorum_state, renewal
 from tidelog.raft.continuity import ContinuityCheck, Known
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.marks import FLUSHED, read_flushed
+from tidelog.raft.mark_files import FLUSHED, read_flushed
 from tidelog.raft.metadata_log import PARTITION, MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, remove_leftovers
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, replace_file

@@ -21,22 +21,22 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.raft import answers, inbound, kraft_upgrade, leader_fetch_snapshot, polling, serving, voter_changes
-from tidelog.raft.config import RaftConfig
+from tidelog.raft import kraft_upgrade, leader_fetch, leader_fetch_snapshot, polling, responses, voter_changes, voter_requests
 from tidelog.raft.effects import Effect, Inbound
 from tidelog.raft.election import Candidate, Prospective, Resigned, Role
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.quorum import Quorum
 from tidelog.raft.quorum_state import QuorumState
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import VoterSet
 
 HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
-    ApiKey.VOTE: inbound.vote,
-    ApiKey.BEGIN_QUORUM_EPOCH: inbound.begin_quorum_epoch,
-    ApiKey.END_QUORUM_EPOCH: inbound.end_quorum_epoch,
-    ApiKey.FETCH: serving.fetch,
+    ApiKey.VOTE: voter_requests.vote,
+    ApiKey.BEGIN_QUORUM_EPOCH: voter_requests.begin_quorum_epoch,
+    ApiKey.END_QUORUM_EPOCH: voter_requests.end_quorum_epoch,
+    ApiKey.FETCH: leader_fetch.fetch,
     ApiKey.FETCH_SNAPSHOT: leader_fetch_snapshot.fetch_snapshot,
     ApiKey.ADD_RAFT_VOTER: voter_changes.add_voter,
     ApiKey.REMOVE_RAFT_VOTER: voter_changes.remove_voter,
@@ -125,7 +125,7 @@ class RaftMachine:
         if node_id is None:
             return self._done(now_ms)
         epoch, role = self.quorum.epoch, self.quorum.role
-        useful = answers.answered(self.quorum, request_id, node_id, message, now_ms)
+        useful = responses.answered(self.quorum, request_id, node_id, message, now_ms)
         if not useful and (epoch, role) == (self.quorum.epoch, self.quorum.role):
             self.quorum.out.failed(node_id, now_ms)
         return self._done(now_ms)
@@ -142,7 +142,7 @@ class RaftMachine:
             self.quorum.become_candidate(now_ms, f"{node_id} knows no pre-vote")
         elif refused and isinstance(state, Prospective):
             # It will not answer; a pre-vote that cannot be won without it is retried soon.
-            answers.count_vote(self.quorum, node_id, False, now_ms)
+            responses.count_vote(self.quorum, node_id, False, now_ms)
         elif refused and node_id == self.quorum.leader_id and not isinstance(state, (Candidate, Prospective)):
             polling.leader_unreachable(self.quorum, now_ms)
         elif refused and isinstance(state, Resigned) and self.quorum.shut_down_ms is not None:
@@ -158,7 +158,7 @@ class RaftMachine:
         """The leader's log now ends at ``next_offset``. Only while it leads."""
         assert self.is_leader, self.quorum.role
         self.quorum.log.appended(self.quorum.epoch, next_offset)
-        serving.wake_voters(self.quorum)
+        leader_fetch.wake_voters(self.quorum)
         return self._done(now_ms)
 
     def upgrade_kraft_version(self, now_ms: int) -> list[Effect]:
@@ -170,7 +170,7 @@ class RaftMachine:
         """Everything below ``end_offset`` is on disk, as of that generation of the log."""
         if self.quorum.log.was_synced(end_offset, generation) and self.is_leader:
             self.quorum.leading().local_synced(self.quorum.log.shape.synced)
-            serving.advance(self.quorum, now_ms)
+            leader_fetch.advance(self.quorum, now_ms)
         return self._done(now_ms)
 
     def snapshot_installed(

@@ -10,12 +10,12 @@ import logging
 
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import StorageFailure
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.continuity import Damage
 from tidelog.raft.log_changes import may_hide_voters, voters_behind_damage
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
-from tidelog.raft.marks import read_lost_end, remove_lost_end, write_lost_end
+from tidelog.raft.mark_files import read_lost_end, remove_lost_end, write_lost_end
 from tidelog.raft.metadata_log import MetadataLog
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import VoterSet
 

@@ -23,11 +23,11 @@ from tidelog.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from tidelog.protocol.messages.update_raft_voter import Listener as UpdateListener
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Inbound
 from tidelog.raft.election import Resigned
 from tidelog.raft.follower_state import FetchingSnapshot
 from tidelog.raft.log_shape import Fit, Fitness
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.raft_log import RaftLog
 from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint

@@ -15,7 +15,7 @@ from tidelog.model.ids import METADATA_TOPIC, TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.raft.continuity import Damage
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.marks import FLUSHED, encode_flushed, read_flushed, write_flushed
+from tidelog.raft.mark_files import FLUSHED, encode_flushed, read_flushed, write_flushed
 from tidelog.raft.snapshots import DELETED_SUFFIX, Snapshot, SnapshotId, list_snapshots, read_snapshot
 from tidelog.records.batch import BatchHeader, crc_is_valid, read_header
 from tidelog.records.builder import RecordData, build_batch

@@ -1,7 +1,7 @@
 """Outgoing: queues replies and requests of a replica as effects.
 
-A node gets one request at a time, and after a failure only after a back-off (``connections``). While the leader is unknown,
-bootstrap servers, or without any the voters, are asked in turn.
+A node gets one request at a time, and after a failure only after a back-off (``in_flight_requests``). While the leader is
+unknown, bootstrap servers, or without any the voters, are asked in turn.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidelog.model.ports import Rng
-from tidelog.raft.config import RaftConfig
-from tidelog.raft.connections import Connections
 from tidelog.raft.effects import Effect, Effects, Inbound, Node, Reply, Send
+from tidelog.raft.in_flight_requests import Connections
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import VoterSet
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tidelog.model.ids import NO_BROKER
-from tidelog.raft import messages, serving, voter_changes
-from tidelog.raft.answers import lose_prospective
-from tidelog.raft.config import NEVER
+from tidelog.raft import leader_fetch, messages, voter_changes
 from tidelog.raft.effects import Node
 from tidelog.raft.election import LAST_EPOCH, Candidate, Prospective, Resigned, Unattached
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState, unheard
 from tidelog.raft.outgoing import voter_node
 from tidelog.raft.quorum import Quorum, deadline_of
+from tidelog.raft.raft_config import NEVER
+from tidelog.raft.responses import lose_prospective
 
 
 def poll(quorum: Quorum, now_ms: int) -> int:
@@ -119,7 +119,7 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
         return now_ms
     state.lead_alone(now_ms)
     voter_changes.expire_change(quorum, now_ms)
-    serving.expire_fetches(quorum, now_ms)
+    leader_fetch.expire_fetches(quorum, now_ms)
     period_ms = quorum.config.fetch_timeout_ms // 2
     if now_ms >= state.begin_ms:
         for key in unheard(state, quorum.me, now_ms, period_ms):

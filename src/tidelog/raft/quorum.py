@@ -1,8 +1,8 @@
 """Quorum: one replica's role in the metadata quorum, and the moves between roles.
 
-The moves are here because their order matters: what must survive a crash is persisted first (``Effects``), and parked fetches
-are answered when the leadership that they wait on ends. What a message or a timer means is decided in ``inbound``, ``serving``,
-``voter_changes``, ``answers``, ``replication`` and ``polling``; ``machine`` is the door to all of it.
+The moves are here because their order matters: what must survive a crash is persisted first (``Effects``), and parked fetches are
+answered when the leadership that they wait on ends. What a message or a timer means is decided in ``voter_requests``,
+``leader_fetch``, ``voter_changes``, ``responses``, ``follower_fetch`` and ``polling``; ``machine`` is the door to all of it.
 
 Only the methods here change the role, its state, the epoch and the vote. The state of a role is a value: to change it without a
 move, a rule makes another one and hands it to ``amend``. ``LeaderState`` and ``RaftLog`` own their fields in the same way.
@@ -17,7 +17,6 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID
 from tidelog.model.ports import Rng
 from tidelog.raft import messages
-from tidelog.raft.config import NEVER, RaftConfig
 from tidelog.raft.effects import Effects, LeaderChanged, Persist
 from tidelog.raft.election import (
     LAST_EPOCH,
@@ -34,8 +33,9 @@ from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState, successors
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.outgoing import Outgoing
-from tidelog.raft.parked import ParkedFetches
+from tidelog.raft.parked_fetches import ParkedFetches
 from tidelog.raft.quorum_state import QuorumState
+from tidelog.raft.raft_config import NEVER, RaftConfig
 from tidelog.raft.raft_log import RaftLog
 from tidelog.raft.voter_history import VoterSets, VoterSetsView
 from tidelog.raft.voters import ReplicaKey, VoterSet

@@ -1,8 +1,8 @@
 """RaftLog: a replica's knowledge of its metadata log, and the only place that changes it: shape, voter sets and high
 watermark.
 
-Each change emits the effect that changes the bytes in the same way. The decisions are elsewhere: ``replication`` for records from
-a leader, ``voter_changes`` for voters, ``Quorum`` for the records that begin an epoch.
+Each change emits the effect that changes the bytes in the same way. The decisions are elsewhere: ``follower_fetch`` for records
+from a leader, ``voter_changes`` for voters, ``Quorum`` for the records that begin an epoch.
 """
 
 from __future__ import annotations

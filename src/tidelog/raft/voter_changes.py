@@ -19,10 +19,10 @@ from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, 
 from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from tidelog.raft import messages
 from tidelog.raft.effects import Inbound, Node
-from tidelog.raft.inbound import wrong_cluster
+from tidelog.raft.leader_fetch import not_leading, wake_voters
 from tidelog.raft.leader_state import VoterChange
 from tidelog.raft.quorum import Quorum
-from tidelog.raft.serving import not_leading, wake_voters
+from tidelog.raft.voter_requests import wrong_cluster
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import ControlType, Endpoint, Voter, voters_value
 

@@ -15,7 +15,7 @@ from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.broker.table import BROKER_APIS
 from tidelog.config.resolve import BrokerConfig
-from tidelog.controller.config_rules import OptionRules
+from tidelog.controller.config_validation import OptionRules
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint

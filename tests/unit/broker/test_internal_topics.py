@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.broker.apis.groups.test_find_coordinator import found, several
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.model.errors import ErrorCode as E
 
 

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.controller.conftest import Rules
-from tidelog.controller.committed import Listener
+from tidelog.controller.committed_image import Listener
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.quorum_member import MemberConfig, Pending, QuorumMember
 from tidelog.controller.result import ControllerResult
-from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.image import Endpoint as Place
+from tidelog.metadata.supported_features import supported_ranges
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.raft import quorum_state
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
 from tidelog.raft.log_changes import append_control
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotJob
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter

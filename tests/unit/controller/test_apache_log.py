@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.conftest import Rules
-from tidelog.controller import brokers, leader_moves
+from tidelog.controller import broker_lifecycle, leader_moves
 from tidelog.controller.leader_election import Election
 from tidelog.controller.partition_change import Wanted, change_partition
-from tidelog.controller.partitions import online_leader_check
+from tidelog.controller.partition_rules import online_leader_check
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerSettings
 from tidelog.metadata.image import ClusterImage
@@ -94,12 +94,12 @@ class Again:
                 yield "restarted", leader_moves.when_restarted(decision, cause.broker_id, clean=clean)
         if cause.NAME == "BrokerRegistrationChangeRecord":
             broker = decision.image.brokers[cause.broker_id]
-            if cause.fenced == brokers.FENCE:
-                yield "fenced", brokers.fence(decision, broker)
-            elif not changes and cause.fenced == brokers.UNFENCE:
-                yield "unfenced", brokers._unfence(decision, broker)
+            if cause.fenced == broker_lifecycle.FENCE:
+                yield "fenced", broker_lifecycle.fence(decision, broker)
+            elif not changes and cause.fenced == broker_lifecycle.UNFENCE:
+                yield "unfenced", broker_lifecycle._unfence(decision, broker)
             elif not changes and cause.in_controlled_shutdown:
-                yield "shutting down", brokers._begin_shutdown(decision, broker)
+                yield "shutting down", broker_lifecycle._begin_shutdown(decision, broker)
 
     def _wishes(self, record: Record) -> Iterator[tuple[str, Wanted]]:
         """What may have been asked for, that this change is the answer to."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.unit.controller.conftest import Cluster
+from tests.unit.controller.test_broker_registration import with_elr
 from tests.unit.controller.test_elect_leaders import create
-from tests.unit.controller.test_registration import with_elr
 from tidelog.controller import leader_moves
 from tidelog.metadata.image import PartitionImage
 from tidelog.protocol.messages.incremental_alter_configs import (

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.controller.conftest import CLUSTER
 from tests.unit.controller.sole_member import SoleMember
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.features import default_levels, supported_ranges
 from tidelog.metadata.image import TOPIC_RESOURCE
+from tidelog.metadata.supported_features import default_levels, supported_ranges
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

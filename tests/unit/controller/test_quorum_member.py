@@ -8,19 +8,19 @@ from tests.unit.server.controllers import setting
 from tidelog.controller.quorum_member import MemberConfig, QuorumMember
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ControllerImage
 from tidelog.metadata.image import Endpoint as Place
 from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.supported_features import supported_ranges
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.no_op_record import NoOpRecord
 from tidelog.raft import quorum_state
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.log_changes import append_control
 from tidelog.raft.metadata_log import MetadataLogConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint
 from tidelog.server.disk import DiskFileSystem

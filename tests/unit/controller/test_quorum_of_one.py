@@ -11,9 +11,9 @@ from tests.unit.controller.sole_member import SoleMember
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.features import UnsupportedFeatureLevel, default_levels, supported_ranges
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError, decode_record, encode_record
+from tidelog.metadata.supported_features import UnsupportedFeatureLevel, default_levels, supported_ranges
 from tidelog.model.errors import KafkaError, StorageFailure
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest

@@ -10,8 +10,8 @@ from tests.unit.controller.test_elect_leaders import create
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.reassignments import list_partition_reassignments
 from tidelog.controller.result import ControllerResult
-from tidelog.metadata.features import ELR_VERSION
 from tidelog.metadata.image import RECOVERING, PartitionImage
+from tidelog.metadata.supported_features import ELR_VERSION
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

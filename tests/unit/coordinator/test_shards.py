@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.coordinator.shard_world import Notebook, ShardWorld
 from tests.unit.replication.world import led_by_us
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.shard import Shard, Waiting, WithinTransaction
 from tidelog.coordinator.shards import RELOAD_AFTER_FAILED_LOAD_MS
 from tidelog.model.errors import ErrorCode

@@ -8,11 +8,11 @@ from tidelog.model.machine import Token
 from tidelog.protocol.messages import begin_quorum_epoch as begin
 from tidelog.protocol.messages import end_quorum_epoch as end
 from tidelog.protocol.messages import fetch, fetch_snapshot, vote
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Persist, Reply, ReplyRecords, ReplySnapshotPart, Send
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.quorum_state import QuorumState
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter

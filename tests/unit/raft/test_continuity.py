@@ -13,7 +13,7 @@ from tidelog.raft import quorum_state
 from tidelog.raft.continuity import ContinuityCheck, Known
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.marks import FLUSHED
+from tidelog.raft.mark_files import FLUSHED
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.records.batch import iter_headers

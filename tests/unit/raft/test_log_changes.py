@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tests.unit.raft.driver import voters
-from tests.unit.raft.test_replication import batch
+from tests.unit.raft.test_follower_fetch import batch
 from tests.unit.raft.written import CHANGE
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token

@@ -7,13 +7,13 @@ import pytest
 from tests.unit.raft.driver import CLUSTER, at, disk, voters
 from tests.unit.raft.written import SEGMENT, append, flip, flip_in_batch, flush, headers
 from tidelog.metadata.records import MetadataLogError
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.log_changes import voter_sets, voters_behind_damage
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
-from tidelog.raft.marks import read_flushed, read_lost_end
+from tidelog.raft.mark_files import read_flushed, read_lost_end
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey, VoterSet

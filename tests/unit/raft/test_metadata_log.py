@@ -9,7 +9,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.raft.log_changes import log_shape
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import Fit, LogEnd
-from tidelog.raft.marks import read_flushed
+from tidelog.raft.mark_files import read_flushed
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.server.disk import DiskFileSystem

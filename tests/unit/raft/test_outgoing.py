@@ -2,9 +2,9 @@ import random
 
 from tests.unit.raft.driver import at, disk, voters
 from tidelog.model.machine import Token
-from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effects, Inbound, Node, Reply, Send
 from tidelog.raft.outgoing import Outgoing, voter_node
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import ReplicaKey
 
 

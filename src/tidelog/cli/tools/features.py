@@ -78,7 +78,7 @@ def feature_rows(response: Any) -> list[dict[str, str]]:
 
 
 def _level(name: str, level: int) -> str:
-    from tidelog.metadata.features import METADATA_VERSION, metadata_version_name
+    from tidelog.metadata.supported_features import METADATA_VERSION, metadata_version_name
 
     return metadata_version_name(level) if name == METADATA_VERSION and level else str(level)
 
@@ -124,7 +124,7 @@ def disable(flags: Target, features: tuple[str, ...], unsafe: bool, dry_run: boo
 
 def _wanted(features: tuple[str, ...], release: str | None, metadata: str | None, what: str) -> dict[str, int]:
     """The levels named by the flags. CommandFailed when there are none, or one is named twice."""
-    from tidelog.metadata.features import METADATA_VERSION, metadata_version_from_name
+    from tidelog.metadata.supported_features import METADATA_VERSION, metadata_version_from_name
 
     if metadata is not None:
         print("--metadata is the old form of --feature metadata.version=LEVEL.")
@@ -159,7 +159,13 @@ def _feature_level(text: str) -> tuple[str, int]:
 
 def release_levels(release: str) -> dict[str, int]:
     """Every feature level of a release. CommandFailed for an unknown release."""
-    from tidelog.metadata.features import FEATURES, KRAFT_VERSION, METADATA_VERSION, default_levels, metadata_version_from_name
+    from tidelog.metadata.supported_features import (
+        FEATURES,
+        KRAFT_VERSION,
+        METADATA_VERSION,
+        default_levels,
+        metadata_version_from_name,
+    )
 
     try:
         level = metadata_version_from_name(release)
@@ -222,7 +228,7 @@ def _update(flags: Target, what: str, levels_of: Callable[[], dict[str, int]], k
 @columns.output_option
 def version_mapping(release_version: str | None, output: str) -> None:
     """Show the levels of all features as of a release; without one, of the newest. Asks no broker."""
-    from tidelog.metadata.features import METADATA_VERSION, METADATA_VERSIONS
+    from tidelog.metadata.supported_features import METADATA_VERSION, METADATA_VERSIONS
 
     with refusal.one_line(""):
         levels = release_levels(release_version or list(METADATA_VERSIONS)[-1])
@@ -238,7 +244,7 @@ def version_mapping(release_version: str | None, output: str) -> None:
 @click.option("--feature", "features", multiple=True, required=True, metavar="NAME=LEVEL", help="A feature and its level.")
 def feature_dependencies(features: tuple[str, ...]) -> None:
     """Show what a level of a feature asks of others. Asks no broker."""
-    from tidelog.metadata.features import FEATURES, METADATA_VERSION
+    from tidelog.metadata.supported_features import FEATURES, METADATA_VERSION
 
     with refusal.one_line(""):
         for text in features:

@@ -11,8 +11,8 @@ import click
 from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
-from tidelog.metadata.features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
 from tidelog.metadata.snapshot import scram_record
+from tidelog.metadata.supported_features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import uuid_from_text
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord

@@ -148,7 +148,7 @@ def propose(
 ) -> dict[Partition, tuple[int, ...]]:
     """Stripes each topic over these brokers from a random start; ``racks`` by broker. CommandFailed when there are too few
     brokers."""
-    from tidelog.controller.placement import InvalidReplicationFactor, UsableBroker, place
+    from tidelog.controller.replica_placement import InvalidReplicationFactor, UsableBroker, place
 
     if None in racks.values() and set(racks.values()) != {None}:
         raise CommandFailed(

@@ -22,9 +22,9 @@ from tidelog.coordinator.group.consumer import consumer_describing, consumer_hea
 from tidelog.coordinator.group.consumer.consumer_group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.regex_refresh import refresh_records
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.group_kind import Group, GroupKind
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.kinds import Kinds
 from tidelog.coordinator.group.offsets.offset_service import OffsetService
 from tidelog.coordinator.group.records import GroupRecord, OffsetKey, read_key, read_offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.group_kind import Group
-from tidelog.coordinator.placement import table_order
+from tidelog.coordinator.partition_for_key import table_order
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tidelog.protocol.messages.list_groups import ListedGroup

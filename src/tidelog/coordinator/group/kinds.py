@@ -9,8 +9,8 @@ from tidelog.coordinator.group.classic.classic_kind import ClassicKind
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.consumer.consumer_kind import ConsumerKind
 from tidelog.coordinator.group.consumer.consumer_records import read_consumer_key
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.group_kind import Group, GroupKind
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.records import GroupRecord, UnknownKey
 
 

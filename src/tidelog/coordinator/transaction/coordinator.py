@@ -4,8 +4,8 @@ A record machine (``model.machine``): a transactional id changes only in ``repla
 them, so never before those are safe; the record that completes a transaction follows the last marker. Waiting requests and
 missing markers are soft state: after a restart a decided transaction sends all of its markers again.
 
-Elsewhere: ``transitions`` (what a request may do), ``metadata`` (how an id changes), ``markers`` (which partitions to ask again),
-``waiting`` (requests that wait for a completion), ``describing`` (what administrators see).
+Elsewhere: ``transitions`` (what a request may do), ``metadata`` (how an id changes), ``missing_markers`` (which partitions to ask
+again), ``waiting`` (requests that wait for a completion), ``describing`` (what administrators see).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tidelog.coordinator.transaction import transitions
-from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, MissingMarkers, write_markers
 from tidelog.coordinator.transaction.metadata import TV2, TransactionMetadata, new_transactional_id
+from tidelog.coordinator.transaction.missing_markers import UNANSWERED_MS, MarkerAnswer, MissingMarkers, write_markers
 from tidelog.coordinator.transaction.records import (
     FLEXIBLE_RECORDS_FROM,
     TransactionRecord,

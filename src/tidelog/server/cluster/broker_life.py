@@ -19,7 +19,7 @@ from typing import Any
 from tidelog.broker.ports import ControllerHandler
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.features import CORDONED_DIRS_MV
+from tidelog.metadata.supported_features import CORDONED_DIRS_MV
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

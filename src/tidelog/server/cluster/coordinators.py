@@ -14,7 +14,7 @@ from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.transitions import NewId
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.features import TRANSACTION_VERSION
+from tidelog.metadata.supported_features import TRANSACTION_VERSION
 from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import Rng
 from tidelog.replication.isr_and_high_watermark import is_followed

@@ -16,7 +16,7 @@ from tidelog.broker.marker_requests import PartitionMarker, errors_of, markers_r
 from tidelog.broker.ports import NoOtherBrokers, OtherBrokers
 from tidelog.coordinator.shard import Shard
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
-from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, WriteMarkers
+from tidelog.coordinator.transaction.missing_markers import UNANSWERED_MS, MarkerAnswer, WriteMarkers
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition
 from tidelog.replication.marker_append import Marker

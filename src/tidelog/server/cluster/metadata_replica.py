@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 from tidelog.broker.node import ControllerSide
 from tidelog.broker.table import CONTROLLER_APIS
 from tidelog.config.resolve import BrokerConfig
-from tidelog.controller.committed import Listener as CommitListener
+from tidelog.controller.committed_image import Listener as CommitListener
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import uuid_to_text
 from tidelog.server.cluster.authorizing import access_control
 from tidelog.server.cluster.dead_brokers import DeadBrokers
-from tidelog.server.cluster.metadata_news import MetadataNews
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby import Registration
+from tidelog.server.cluster.state_change_logger import MetadataNews
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.authenticating import controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from tidelog.broker import lifecycle
 from tidelog.config.listeners import EndPoint, parse_address
 from tidelog.config.resolve import BrokerConfig
-from tidelog.controller.config_rules import OptionRules
+from tidelog.controller.config_validation import OptionRules
 from tidelog.controller.quorum_member import MemberConfig, QuorumMember
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import Uuid, random_uuid, uuid_to_text
 from tidelog.model.ports import FileSystem
-from tidelog.raft.config import RaftConfig
+from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 from tidelog.server.runtime import LoopRuntime

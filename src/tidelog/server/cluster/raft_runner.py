@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any
 
 from tidelog.controller.quorum_member import QuorumMember
-from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
+from tidelog.metadata.supported_features import UnsupportedFeatureLevel
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.raft.effects import (
     Effect,

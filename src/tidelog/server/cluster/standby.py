@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV
+from tidelog.metadata.supported_features import CONTROLLER_REGISTRATION_MV
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from tidelog.raft.effects import Node

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidelog.metadata.features import default_levels
 from tidelog.metadata.image import ClusterImage
+from tidelog.metadata.supported_features import default_levels
 from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidelog.coordinator.transaction.coordinator import Answer, TransactionCoordinator
-from tidelog.coordinator.transaction.markers import MarkerAnswer, WriteMarkers
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
+from tidelog.coordinator.transaction.missing_markers import MarkerAnswer, WriteMarkers
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.coordinator.transaction.driver import P0, P1, P2, Driver
 from tidelog.coordinator.transaction.describing import describe
-from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer
 from tidelog.coordinator.transaction.metadata import LAST_EPOCH
+from tidelog.coordinator.transaction.missing_markers import UNANSWERED_MS, MarkerAnswer
 from tidelog.coordinator.transaction.records import TransactionRecord, encode_key
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import TransactionState as S

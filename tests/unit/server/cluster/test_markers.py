@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.broker.others import ScriptedBrokers
 from tests.unit.coordinator.transaction.driver import P0, P1, P2
-from tidelog.coordinator.transaction.markers import MarkerAnswer, WriteMarkers
+from tidelog.coordinator.transaction.missing_markers import MarkerAnswer, WriteMarkers
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.errors import KafkaError
 from tidelog.model.ids import TopicPartition

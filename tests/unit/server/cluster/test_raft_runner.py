@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.controllers import Controllers, setting
-from tidelog.controller.committed import CommittedImage
+from tidelog.controller.committed_image import CommittedImage
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.server.cluster import raft_runner
 

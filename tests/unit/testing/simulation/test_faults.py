@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidelog.metadata.features import default_levels
+from tidelog.metadata.supported_features import default_levels
 from tidelog.testing.simulation import KINDS, Cluster, Shape, simulate
 from tidelog.testing.simulation.cluster import SimCluster
 from tidelog.testing.simulation.faults import ELIGIBLE_REPLICAS, Faults

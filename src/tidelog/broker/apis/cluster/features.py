@@ -11,7 +11,7 @@ from tidelog.protocol.messages.update_features import UpdateFeaturesRequest, Upd
 async def update_features(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Sent by kafka-features. v1 added dry runs and downgrade types, v2 one result for all updates.
 
-    Errors: see ``controller.features``.
+    Errors: see ``controller.update_features``.
     """
     version = ctx.api_version
 

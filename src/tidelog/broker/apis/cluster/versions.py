@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog.broker.request import Context
-from tidelog.metadata.features import KRAFT_VERSION, supported_ranges
+from tidelog.metadata.supported_features import KRAFT_VERSION, supported_ranges
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import (
     ApiVersion,

@@ -21,7 +21,7 @@ from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.heartbeat_validation import check_request
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import served_assignors
-from tidelog.metadata.features import GROUP_VERSION
+from tidelog.metadata.supported_features import GROUP_VERSION
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.machine import Outcome, Reply, Token

@@ -13,7 +13,7 @@ from typing import Any
 from tidelog.broker import internal_topics
 from tidelog.broker.authorization import DENIED, allows, require_on_cluster
 from tidelog.broker.node import BrokerContext
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.shards import Shards
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode

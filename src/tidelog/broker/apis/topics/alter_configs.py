@@ -17,7 +17,7 @@ from tidelog.broker.loggers import LevelChange
 from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerHandler
 from tidelog.broker.request import Context
-from tidelog.controller.configs import AlterConfigOp
+from tidelog.controller.dynamic_configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.image import (
@@ -48,7 +48,7 @@ async def incremental_alter_configs(
 
     Logger levels of this broker change at once and are not persisted. Errors per resource: INVALID_REQUEST (named twice, another
     broker), INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, CLUSTER_AUTHORIZATION_FAILED (brokers, loggers, client metrics),
-    TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED; see ``controller.configs``.
+    TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED; see ``controller.dynamic_configs``.
     """
     answers: list[incremental.AlterConfigsResourceResponse | None] = []
     forwarded: list[incremental.AlterConfigsResource] = []

@@ -36,7 +36,7 @@ async def create_partitions(ctx: BrokerContext, request: CreatePartitionsRequest
     """Sent by admin clients; answered when the partitions are committed and this broker leads its own.
 
     v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED. Errors per topic: TOPIC_AUTHORIZATION_FAILED; see
-    ``controller.partition_counts``.
+    ``controller.create_partitions``.
     """
     response: CreatePartitionsResponse = await submit_mutation(ctx, permitted.partition_counts(ctx), request, _CREATE_STRICT_FROM)
     return response

@@ -17,7 +17,7 @@ from tidelog.broker.asking import ask, close_all
 from tidelog.broker.authorization import allowed, allows, allows_on_any, allows_on_cluster, require_on_cluster
 from tidelog.broker.node import Broker, BrokerContext
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.transaction import coordinator
 from tidelog.coordinator.transaction.metadata import TV0, TV2
 from tidelog.coordinator.transaction.transitions import Producer

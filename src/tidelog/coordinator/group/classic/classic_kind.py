@@ -8,8 +8,8 @@ from __future__ import annotations
 from tidelog.coordinator.group.classic import membership, rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.classic.joining import Join, Joiner
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.offsets import committed_offsets, transactional_offsets
 from tidelog.coordinator.group.offsets.committed_offsets import OffsetsView, Topic
 from tidelog.coordinator.group.records import GroupRecord, group_record, group_tombstone, read_group

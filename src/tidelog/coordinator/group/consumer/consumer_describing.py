@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerMember, Owned, Partitions
 from tidelog.coordinator.group.consumer.target_assignment import preferred_assignor
-from tidelog.coordinator.group.coordination import Coordination
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
-from tidelog.coordinator.placement import table_order
+from tidelog.coordinator.partition_for_key import table_order
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 

@@ -24,8 +24,8 @@ from tidelog.coordinator.group.consumer.heartbeat_validation import check_epoch,
 from tidelog.coordinator.group.consumer.reconciliation import Reported, Target, reconcile
 from tidelog.coordinator.group.consumer.regex_refresh import RegexChange, change_regex
 from tidelog.coordinator.group.consumer.target_assignment import NewTarget, compute_target, last_target, may_compute
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.migration.migration import Opening, open_group
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.topic_metadata import Describable

@@ -11,10 +11,10 @@ from tidelog.coordinator.group.classic.joining import Join
 from tidelog.coordinator.group.consumer import consumer_leaving, session_expiry
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.consumer.consumer_records import ConsumerKey, group_tombstones, replay_tombstone, replay_value
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.migration import classic_members
-from tidelog.coordinator.group.offsets import consumer_offsets
+from tidelog.coordinator.group.offsets import consumer_commit_check
 from tidelog.coordinator.group.offsets.committed_offsets import OffsetsView, Topic, is_too_long
 from tidelog.coordinator.group.offsets.transactional_offsets import names_nobody
 from tidelog.coordinator.group.records import GroupRecord
@@ -121,10 +121,10 @@ class ConsumerKind:
     def _epoch_error(
         group: ConsumerGroup, member_id: str, epoch: int, version: int | None, partitions: Iterable[tuple[bytes, int]]
     ) -> ErrorCode | None:
-        return consumer_offsets.commit_error(group, member_id, epoch, version, partitions)
+        return consumer_commit_check.commit_error(group, member_id, epoch, version, partitions)
 
     def fetch_error(self, group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode | None:
-        return consumer_offsets.fetch_error(group, member_id, epoch)
+        return consumer_commit_check.fetch_error(group, member_id, epoch)
 
     def delete_offsets_error(self, group: ConsumerGroup) -> ErrorCode | None:
         return None
@@ -134,7 +134,7 @@ class ConsumerKind:
 
     def expired_offsets(self, group: ConsumerGroup, offsets: OffsetsView, now_ms: int) -> list[Topic]:
         retention_ms = self._c.settings.offsets_retention_ms
-        return consumer_offsets.expired(group, offsets.of(group.group_id), now_ms, retention_ms)
+        return consumer_commit_check.expired(group, offsets.of(group.group_id), now_ms, retention_ms)
 
     # the end of a group
 

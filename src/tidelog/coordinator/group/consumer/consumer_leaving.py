@@ -14,8 +14,8 @@ from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.consumer_records import current_record, epoch_record, regex_tombstone, removal_records
 from tidelog.coordinator.group.consumer.heartbeat_validation import known_static
 from tidelog.coordinator.group.consumer.regex_refresh import dropped_regexes
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.migration.migration import downgrade, may_downgrade
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.model.errors import ErrorCode, KafkaError

@@ -15,7 +15,7 @@ from enum import Enum
 from tidelog.coordinator.group.consumer.consumer_group import NOT_RESOLVED, ConsumerGroup, ConsumerMember, ResolvedRegex
 from tidelog.coordinator.group.consumer.consumer_records import epoch_record, regex_record, regex_tombstone
 from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex, resolve
-from tidelog.coordinator.group.coordination import Coordination
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.topic_metadata import Describable
 from tidelog.model.errors import ErrorCode, KafkaError

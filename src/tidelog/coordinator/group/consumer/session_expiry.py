@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup, MemberState
 from tidelog.coordinator.group.consumer.consumer_leaving import remove
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 
 
 def expire(c: Coordination, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:

@@ -25,8 +25,8 @@ from tidelog.coordinator.group.consumer.consumer_leaving import remove
 from tidelog.coordinator.group.consumer.heartbeat_validation import check_room, known_static
 from tidelog.coordinator.group.consumer.regex_refresh import RegexChange
 from tidelog.coordinator.group.consumer.target_assignment import last_target
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.migration.embedded_protocol import (
     CONSUMER,
     by_topic_id,

@@ -19,8 +19,8 @@ from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState, Member
 from tidelog.coordinator.group.consumer.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState, Owned
 from tidelog.coordinator.group.consumer.consumer_records import creation_records, group_tombstones
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.migration.embedded_protocol import (
     CONSUMER,
     by_topic_id,

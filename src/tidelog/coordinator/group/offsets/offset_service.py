@@ -1,17 +1,17 @@
 """Offset commits, deletion and expiry for the groups of one coordinator, whatever their protocol.
 
 The group's kind decides which members may commit or read (``committed_offsets`` for classic groups and where there is no group,
-``consumer_offsets``, ``transactional_offsets``). Deleting a group is here because its offsets are deleted with it. Nothing is
-stored before the records of an Outcome are replayed.
+``consumer_commit_check``, ``transactional_offsets``). Deleting a group is here because its offsets are deleted with it. Nothing
+is stored before the records of an Outcome are replayed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.group_kind import Group
+from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.kinds import Kinds
 from tidelog.coordinator.group.offsets import transactional_offsets
 from tidelog.coordinator.group.offsets.committed_offsets import Offsets, OffsetsView, commit_error, expired, take_commit

@@ -9,7 +9,7 @@ from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import add, ask_init, begin, end, find, init
 from tests.unit.broker.node_world import NodeWorld, run
 from tidelog.broker.apis.transactions.transactions import init_producer_id
-from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TRANSACTION_STATE_TOPIC
