@@ -26,7 +26,7 @@ from bench.cluster_sides import DEFAULTS
 from bench.report import machine
 from bench.sides import cpu_seconds, resident_mb
 from tests.node.cluster import CLUSTER_ID, Cluster
-from tidelog.broker.lifecycle import registration
+from tidelog.broker.controller_reports import registration
 from tidelog.config.listeners import EndPoint
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Uuid

@@ -22,13 +22,13 @@ from tidelog.config import (
     broker_replication,
     broker_security,
     broker_transactions,
-    own,
+    tidelog_options,
 )
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
-from tidelog.config.leftovers import REMOVED
+from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import Dynamic, Option, Type, value_text
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_options import TOPIC_OPTIONS
+from tidelog.config.unknown_settings import REMOVED
 from tidelog.metrics.catalog import CATALOG
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
@@ -36,7 +36,7 @@ from tidelog.protocol import registry
 ROOT = Path(__file__).resolve().parent.parent
 MADE = "<!-- Made by tools/generate_reference.py from the tables in src/tidelog; change those. -->\n\n"
 FAMILIES = (
-    ("tidelog's own", own),
+    ("tidelog's own", tidelog_options),
     ("Listeners, connections, limits", broker_network),
     ("Logs and topics", broker_log),
     ("Node and metadata quorum", broker_quorum),

@@ -53,7 +53,7 @@ SHOWN_BY = {
     "cli/tools/consumed_record.py": "cli/tools/test_message_formatters.py",
     "broker/replica_moves.py": "broker/apis/topics/test_log_dirs.py",
     "server/broker_parts.py": "server/test_node.py",
-    "server/cluster/line.py": "server/serving/test_connection_machine.py",
+    "server/serving/connection_ports.py": "server/serving/test_connection_machine.py",
     "broker/ports.py": "broker/test_request.py",
 }
 

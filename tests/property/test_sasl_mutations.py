@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tests.unit.security import tokens
-from tidelog.broker.answers import CLOSE_CONNECTION, Farewell
+from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell
 from tidelog.broker.authentication import Authentication, Mechanism, SaslListener, Stage, sasl_listener
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ProtocolViolation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from tidelog.broker.answers import Answer, Later
+from tidelog.broker.answer_types import Answer, Later
 from tidelog.broker.ports import VersionRange
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import REGULAR, Refusal

@@ -21,7 +21,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, NamedTuple, NoReturn
 
-from tidelog.broker.answers import CLOSE_CONNECTION, Farewell, Outgoing
+from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell, Outgoing
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.ports import Node

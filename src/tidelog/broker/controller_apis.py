@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from tidelog.broker.answers import CLOSE_CONNECTION
+from tidelog.broker.answer_types import CLOSE_CONNECTION
 from tidelog.broker.apis.topics import reassignments
 from tidelog.broker.authorization import cluster_operations
 from tidelog.broker.node import ControllerContext

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
 from typing import Any
 
-from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
+from tidelog.broker.answer_types import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_on_cluster
 from tidelog.broker.forwarding import forwarding

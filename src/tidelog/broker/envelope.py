@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from tidelog.broker.answers import Answer, Later, Outgoing
+from tidelog.broker.answer_types import Answer, Later, Outgoing
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ControllerContext

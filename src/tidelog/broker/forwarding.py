@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from tidelog.broker.answers import Answer, Later
+from tidelog.broker.answer_types import Answer, Later
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_on_cluster
 from tidelog.broker.node import BrokerContext

@@ -25,7 +25,7 @@ from tidelog.broker.ports import (
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.request import RequestContext
-from tidelog.broker.transaction_questions import TransactionQuestions
+from tidelog.broker.verification_requests import TransactionQuestions
 from tidelog.model.ports import Rng
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from tidelog.broker.answers import Answer
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.request import Context, RequestContext
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol import registry

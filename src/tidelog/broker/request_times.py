@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Final
 
-from tidelog.broker.answers import NO_RESPONSE, Frame, Outgoing, Signal, Waiting
+from tidelog.broker.answer_types import NO_RESPONSE, Frame, Outgoing, Signal, Waiting
 from tidelog.broker.request import Session, Stopwatch
 from tidelog.metrics.latency import WINDOW_NS, Latencies, record_all
 from tidelog.model.errors import KafkaError

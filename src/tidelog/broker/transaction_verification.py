@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from tidelog.broker.asking import ask
+from tidelog.broker.coordinator_calls import ask
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.transaction_questions import Errors, Question
+from tidelog.broker.verification_requests import Errors, Question
 from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.transaction.metadata import TV2
 from tidelog.coordinator.transaction.transitions import Producer

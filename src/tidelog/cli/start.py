@@ -17,7 +17,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.records import MetadataLogError
 from tidelog.metadata.supported_features import UnsupportedFeatureLevel
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
-from tidelog.server import logs
+from tidelog.server import logging_setup
 from tidelog.server.node import Node, ready_line
 from tidelog.server.posix import on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
@@ -43,7 +43,7 @@ def command(properties: str | None, overrides: tuple[str, ...], data: str | None
     began = time.perf_counter()
     try:
         config = BrokerConfig.from_properties(_settings(properties, overrides, data, port))
-        logs.set_up(config.tidelog_log_level, config.tidelog_log_format)
+        logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
     except ConfigError as error:
         _refuse(error)
     sys.exit(run(config, began))

@@ -13,7 +13,7 @@ from tidelog.config import (
     broker_replication,
     broker_security,
     broker_transactions,
-    own,
+    tidelog_options,
 )
 from tidelog.config.options import Option, table
 
@@ -29,5 +29,5 @@ KAFKA_BROKER_OPTIONS: Final[dict[str, Option]] = table(
 )
 """The options that Apache Kafka 4.3 has."""
 
-BROKER_OPTIONS: Final[dict[str, Option]] = table(tuple(KAFKA_BROKER_OPTIONS.values()), own.OPTIONS)
+BROKER_OPTIONS: Final[dict[str, Option]] = table(tuple(KAFKA_BROKER_OPTIONS.values()), tidelog_options.OPTIONS)
 """Those and tidelog's own."""

@@ -14,11 +14,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.listing_order import broker_order, hash_map_order
 from tidelog.config.options import Dynamic, Option, Type, Value, value_text
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_options import TOPIC_OPTIONS
 
 _LISTENER_PREFIX: Final = "listener.name."
 _RATES: Final = (

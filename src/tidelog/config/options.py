@@ -1,7 +1,8 @@
 """What an option is: its name, type, default, bounds, who may change it when, and a sentence of our own about what it does here.
 
-The tables (``broker``, ``topic``, ``group``, ``own``) are rows of ``Option``; parsing, bounds, DescribeConfigs, alter-time
-checks and docs/reference/configs.md all come from them. Names, types, defaults and bounds are those of Apache Kafka 4.3.
+The tables (``broker``, ``topic_options``, ``group_options``, ``tidelog_options``) are rows of ``Option``; parsing, bounds,
+DescribeConfigs, alter-time checks and docs/reference/configs.md all come from them. Names, types, defaults and bounds are those
+of Apache Kafka 4.3.
 """
 
 from __future__ import annotations

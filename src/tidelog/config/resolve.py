@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.checks import dynamic_problems, start_problems
-from tidelog.config.leftovers import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
 from tidelog.config.options import Dynamic, Value
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.startup_checks import dynamic_problems, start_problems
 from tidelog.config.topic_config import TopicConfig
+from tidelog.config.topic_options import TOPIC_OPTIONS
+from tidelog.config.unknown_settings import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
 from tidelog.config.values import NodeValues, completed, read
 from tidelog.model.errors import ConfigError
 

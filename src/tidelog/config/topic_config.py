@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """One field per topic option, dots as underscores; a test holds it equal to ``config.topic.TOPIC_OPTIONS``.
+    """One field per topic option, dots as underscores; a test holds it equal to ``config.topic_options.TOPIC_OPTIONS``.
 
     Partitions with equal settings share one object (``BrokerConfig.topic_config``).
     """

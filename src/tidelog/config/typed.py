@@ -406,7 +406,7 @@ class TransactionsValues:
 
 
 class OwnValues:
-    """The options of ``tidelog.config.own``."""
+    """The options of ``tidelog.config.tidelog_options``."""
 
     tidelog_http_listener: str
     tidelog_log_format: str

@@ -1,7 +1,7 @@
 """What texts of settings mean: the value of each option, and the roles, listeners and voters read from them.
 
 An option without a text may fall back to another (``log.retention.ms`` to minutes, to hours). Whether a node may start with the
-values: ``config.checks``. Which layer each text comes from: ``config.resolve``.
+values: ``config.startup_checks``. Which layer each text comes from: ``config.resolve``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tidelog.config.quotas import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, QuotaKey, no_such_type
+from tidelog.config.quota_entities import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, QuotaKey, no_such_type
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused
 from tidelog.metadata.image import QuotaEntity, quota_entity

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.describe import broker_option, describe_topic
-from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.resource_rules import check_broker_change, check_client_metrics, check_group, interval_problem
-from tidelog.config.topic import TOPIC_OPTIONS
-from tidelog.config.validate import validate_topic_configs
+from tidelog.config.resource_validation import check_broker_change, check_client_metrics, check_group, interval_problem
+from tidelog.config.topic_options import TOPIC_OPTIONS
+from tidelog.config.topic_validation import validate_topic_configs
 from tidelog.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.errors import ConfigError, ErrorCode
 from tidelog.protocol.messages.create_topics import CreatableTopicConfigs

@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 from tidelog.broker.api import Route
 from tidelog.broker.apis.topics.metadata_bytes import Answers
+from tidelog.broker.local_markers import write_marker
 from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
-from tidelog.broker.transaction_markers import write_marker
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.replication.marker_append import Marker
 from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server import component_settings
 from tidelog.server.background import Background
-from tidelog.server.cluster.broker_life import BrokerLife
+from tidelog.server.cluster.broker_lifecycle import BrokerLife
 from tidelog.server.cluster.channels import Channels
 from tidelog.server.cluster.controller_link import ControllerLink
 from tidelog.server.cluster.coordinators import Coordinators
@@ -31,15 +32,14 @@ from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
-from tidelog.server.log_dirs import OpenLogs
+from tidelog.server.log_loading import OpenLogs
 from tidelog.server.replication.replica_creation import Creating
 from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.authenticating import broker_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
-from tidelog.server.upkeep import settings
-from tidelog.server.upkeep.compaction import Compaction
-from tidelog.server.upkeep.housekeeping import Housekeeping
+from tidelog.server.upkeep.cleaner_threads import Compaction
+from tidelog.server.upkeep.periodic_tasks import Housekeeping
 
 
 class Membership(NamedTuple):
@@ -196,7 +196,7 @@ def _listeners(
     replica: MetadataReplica,
     sockets: Mapping[str, socket.socket],
 ) -> tuple[Listener, ...]:
-    count, limits = ConnectionCount(), settings.limits(config)
+    count, limits = ConnectionCount(), component_settings.limits(config)
     made = []
     if replica.tls is not None:
         replica.tls.adopt()

@@ -16,7 +16,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from tidelog.broker import lifecycle
+from tidelog.broker import controller_reports
 from tidelog.broker.api import Route
 from tidelog.broker.node import Broker
 from tidelog.broker.table import BROKER_APIS
@@ -28,12 +28,12 @@ from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.server.broker_parts import BrokerParts, Membership, build_broker, join_cluster
-from tidelog.server.cluster.broker_life import BrokerLife
+from tidelog.server.cluster.broker_lifecycle import BrokerLife
 from tidelog.server.cluster.controller_link import ControllerLink
 from tidelog.server.cluster.log_dir_reports import LogDirReports
 from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.log_dirs import OpenLogs, close_logs, load_logs, open_logs
+from tidelog.server.log_loading import OpenLogs, close_logs, load_logs, open_logs
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.listener import Listener
 from tidelog.server.upkeep.monitoring import Monitoring
@@ -197,7 +197,7 @@ class Node:
             raise self._failure
 
     def _registration(self, logs: OpenLogs, advertised: Iterable[EndPoint]) -> BrokerRegistrationRequest:
-        return lifecycle.registration(
+        return controller_reports.registration(
             self.config.node_id,
             logs.cluster_id,
             random_uuid(self.runtime.rng),

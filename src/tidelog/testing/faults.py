@@ -20,7 +20,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, settled
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, settled
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -30,7 +30,7 @@ from tidelog.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from tidelog.replication.marker_append import Marker
     from tidelog.server.cluster.coordinators import Coordinators
-    from tidelog.server.cluster.markers import WriteMarker
+    from tidelog.server.cluster.marker_channels import WriteMarker
 
 E = TypeVar("E", bound=Enum)
 Sleep = Callable[[float], Coroutine[Any, Any, None]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
-from tidelog.broker.answers import CLOSE_CONNECTION, Farewell
+from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell
 from tidelog.broker.authentication import MOST_GREETINGS, Authentication, Mechanism, SaslListener, Stage, sasl_listener
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode, ProtocolViolation

@@ -15,7 +15,7 @@ from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.apis.guarded import errors
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
 from tests.unit.protocol.random_messages import Maker, message_named
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE
 from tidelog.broker.api import NOTHING, Route
 from tidelog.broker.authorization import DENIED
 from tidelog.broker.dispatch import Dispatcher

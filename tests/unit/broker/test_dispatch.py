@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld, run, served
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
 from tidelog.broker.api import on_cluster
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.request import Context

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld, run, served
-from tidelog.broker.answers import CLOSE_CONNECTION
+from tidelog.broker.answer_types import CLOSE_CONNECTION
 from tidelog.broker.apis.cluster import versions
 from tidelog.broker.apis.topics import topics
 from tidelog.broker.dispatch import Dispatcher

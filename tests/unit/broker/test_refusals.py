@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld, run
 from tests.unit.protocol.random_messages import Maker, message_named
-from tidelog.broker.answers import CLOSE_CONNECTION
+from tidelog.broker.answer_types import CLOSE_CONNECTION
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.refusals import each_and_whole, first_error, regular

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld, served
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting, resume
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting, resume
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import ALL_OF, ONE_IN, PHASES, RequestTimes, Sampling, name_of

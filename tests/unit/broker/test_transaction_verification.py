@@ -9,7 +9,6 @@ import pytest
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, run
 from tests.unit.broker.one_coordinator import OneCoordinator
 from tests.unit.coordinator.transaction.driver import P0, P1
-from tidelog.broker.transaction_questions import Errors, Question
 from tidelog.broker.transaction_verification import (
     Operation,
     operation_of_offset_commit,
@@ -17,6 +16,7 @@ from tidelog.broker.transaction_verification import (
     produce_error,
     verify_or_add,
 )
+from tidelog.broker.verification_requests import Errors, Question
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.ids import TRANSACTION_STATE_TOPIC, TopicPartition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog.config.broker_log import OPTIONS
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_options import TOPIC_OPTIONS
 
 BY_NAME = {option.name: option for option in OPTIONS}
 NOT_AS_STRICT = {"flush.ms", "retention.ms", "segment.jitter.ms", "segment.ms"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.config.broker import BROKER_OPTIONS, KAFKA_BROKER_OPTIONS
-from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import (
     INT,
     LIST,
@@ -27,7 +27,7 @@ from tidelog.config.options import (
     ThrottledReplicas,
     value_text,
 )
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_options import TOPIC_OPTIONS
 from tidelog.model.errors import ConfigError
 
 GOLDEN = Path(__file__).parents[2] / "golden/config"

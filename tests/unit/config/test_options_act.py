@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_options import TOPIC_OPTIONS
 
 SRC = Path(__file__).parents[3] / "src/tidelog"
 DECLARATIONS = re.compile(r"typed|topic_config|topic|group|own|broker_\w+")

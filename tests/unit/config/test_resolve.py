@@ -9,8 +9,8 @@ from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.listeners import EndPoint
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.topic_config import TopicConfig
+from tidelog.config.topic_options import TOPIC_OPTIONS
 from tidelog.model.errors import ConfigError
 
 COMBINED = """

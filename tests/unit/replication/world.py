@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from tidelog.broker.answers import Waiting, settled
+from tidelog.broker.answer_types import Waiting, settled
 from tidelog.broker.node import Broker, BrokerContext
 from tidelog.broker.request import RequestContext, Session
 from tidelog.metadata.delta import ClusterDelta

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch
-from tidelog.broker.answers import Waiting
+from tidelog.broker.answer_types import Waiting
 from tidelog.broker.apis.records.fetch import fetch
 from tidelog.broker.apis.records.offsets import list_offsets
 from tidelog.metadata.image import PartitionImage

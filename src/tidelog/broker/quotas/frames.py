@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from functools import cache
 
-from tidelog.broker.answers import Part
+from tidelog.broker.answer_types import Part
 from tidelog.model.ports import FileSlice
 from tidelog.protocol import registry
 from tidelog.protocol.framing import encode_response_message, response_header_is_flexible

@@ -16,7 +16,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Later, Outgoing, Waiting, resume
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Answer, Later, Outgoing, Waiting, resume
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import BrokerContext

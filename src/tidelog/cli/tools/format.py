@@ -21,9 +21,9 @@ from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint
 from tidelog.security.scram import credential_of
 from tidelog.security.scram_text import parse_scram
+from tidelog.server import component_settings
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import system_now_ms
-from tidelog.server.upkeep import settings
 
 SALT_BYTES = 24
 
@@ -64,7 +64,7 @@ def command(
     try:
         config = BrokerConfig.from_properties(parse(text_of(properties)))
         request = FormatRequest(
-            log_dirs=settings.log_dirs(config),
+            log_dirs=component_settings.log_dirs(config),
             node_id=config.node_id,
             cluster_id=_checked(cluster_id),
             metadata_log_dir=config.metadata_log_dir or "",

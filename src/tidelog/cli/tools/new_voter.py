@@ -13,13 +13,13 @@ from tidelog.storage.checkpoints import META_PROPERTIES, read_meta_properties
 def read_voter(properties: str) -> Voter:
     """Reads a controller's ``server.properties``. CommandFailed when it is not a controller's, or its directory is not
     formatted."""
+    from tidelog.server import component_settings
     from tidelog.server.disk import DiskFileSystem
-    from tidelog.server.upkeep import settings
 
     config = BrokerConfig(parse(text_of(properties)))
     if not config.is_controller or not config.controller_endpoints:
         raise CommandFailed(f"{properties} describes no controller: process.roles and controller.listener.names must name it.")
-    directory = config.metadata_log_dir or settings.log_dirs(config)[0]
+    directory = config.metadata_log_dir or component_settings.log_dirs(config)[0]
     found = read_meta_properties(DiskFileSystem(), directory)
     if found is None:
         raise CommandFailed(f"{directory} is not formatted: run tidelog format --no-initial-controllers for it first.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.config_entities import Named
-from tidelog.config.quotas import CLIENT_ID, CLIENT_KEYS, IP, IP_KEYS, USER
+from tidelog.config.quota_entities import CLIENT_ID, CLIENT_KEYS, IP, IP_KEYS, USER
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession

@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
+from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NoConnection
+from tidelog.client.net.async_connection import LARGEST_ANSWER_BYTES, Asked, Line
 from tidelog.client.net.blocking import not_trusted
-from tidelog.client.net.line import LARGEST_ANSWER_BYTES, Asked, Line
-from tidelog.client.opening import authentication, versions
 from tidelog.client.routing import Address, Exchange, Moves, Routing, Sleep, Together, VersionAt
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
+from tidelog.client.connection_opening import Opening, authentication, versions
 from tidelog.client.failures import NoConnection, NotAuthenticated
-from tidelog.client.opening import Opening, authentication, versions
 from tidelog.client.routing import Exchange, Moves, Routing, Sleep, Together, VersionAt
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text

@@ -21,7 +21,7 @@ from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.net.line import Asked, Line
+from tidelog.client.net.async_connection import Asked, Line
 from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line

@@ -17,13 +17,13 @@ from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ports import FileSystem
+from tidelog.server import component_settings
 from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.listener import Listener
-from tidelog.server.upkeep import settings
 from tidelog.server.upkeep.monitoring import Monitoring
 from tidelog.server.upkeep.node_metrics import of_controller
 from tidelog.storage.log_dir import LogDir, check_same_owner
@@ -125,7 +125,7 @@ class ControllerNode:
 
     def _open_dir(self, undo: AsyncExitStack) -> tuple[LogDir, str]:
         """Opens only the metadata log's directory: a controller has no other data. Returns it with the cluster id."""
-        path = (self.config.metadata_log_dir or settings.log_dirs(self.config)[0]).rstrip("/") or "/"
+        path = (self.config.metadata_log_dir or component_settings.log_dirs(self.config)[0]).rstrip("/") or "/"
         log_dir = LogDir(self._fs, path)
         undo.callback(log_dir.release)
         try:
@@ -148,7 +148,7 @@ class ControllerNode:
         except ConfigError as error:
             log.error("dynamic settings are not taken over: %s", error)
         else:
-            replica.member.set_settings(settings.controller_settings(self.config))
+            replica.member.set_settings(component_settings.controller_settings(self.config))
             if replica.tls is not None and self._parts is not None:
                 replica.tls.follow()
 

@@ -20,7 +20,7 @@ from tidelog.model.ports import Rng
 from tidelog.replication.isr_and_high_watermark import is_followed
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
-from tidelog.server.cluster.markers import MarkerCarrier, WriteMarker
+from tidelog.server.cluster.marker_channels import MarkerCarrier, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 BATCH_ROOM = 1_024

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from tidelog.broker import lifecycle
+from tidelog.broker import controller_reports
 from tidelog.broker.ports import Controller
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.replication.partition import Partition
-from tidelog.server.cluster.broker_life import BrokerLife
-from tidelog.server.log_dirs import OpenLogs
+from tidelog.server.cluster.broker_lifecycle import BrokerLife
+from tidelog.server.log_loading import OpenLogs
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -70,12 +70,12 @@ class LogDirReports:
             log_dir = self._logs.manager.dir_of(partition.topic_partition) if partition.log is not None else None
             if log_dir is not None:
                 where.append((partition.topic_id, partition.index, Uuid(log_dir.directory_id)))
-        placement = lifecycle.placed_elsewhere(self._logs.served.image, self._node_id, where)
+        placement = controller_reports.placed_elsewhere(self._logs.served.image, self._node_id, where)
         if placement:
             self._runtime.spawn(self._assign(placement), "reporting in which log dirs replicas are")
 
-    async def _assign(self, placement: lifecycle.Placement) -> None:
+    async def _assign(self, placement: controller_reports.Placement) -> None:
         try:
-            await lifecycle.assign_to_dirs(self._controller, self._node_id, self._life.epoch, placement)
+            await controller_reports.assign_to_dirs(self._controller, self._node_id, self._life.epoch, placement)
         except KafkaError as error:
             log.warning("log dirs of replicas were not reported to the controller, retrying: %s", error)

@@ -14,14 +14,14 @@ from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ConfigError
 from tidelog.replication.partition import Partition
-from tidelog.server.cluster.broker_life import BrokerLife
+from tidelog.server import component_settings
+from tidelog.server.cluster.broker_lifecycle import BrokerLife
 from tidelog.server.cluster.coordinators import Coordinators
 from tidelog.server.cluster.log_dir_reports import LogDirReports
 from tidelog.server.cluster.metadata_replica import MetadataReplica
-from tidelog.server.log_dirs import ServedImage
+from tidelog.server.log_loading import ServedImage
 from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.serving.listener import Listener
-from tidelog.server.upkeep import settings
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +108,8 @@ class MetadataPublisher:
             log.error("dynamic settings are not taken over: %s", error)
             return
         (log.info if changed else log.debug)("dynamic settings changed: %s", ", ".join(sorted(changed)))
-        self._replica.member.set_settings(settings.controller_settings(config))
-        limits = settings.limits(config)
+        self._replica.member.set_settings(component_settings.controller_settings(config))
+        limits = component_settings.limits(config)
         for listener in self._listeners:
             listener.change_limits(limits)
         if self._replica.tls is not None:

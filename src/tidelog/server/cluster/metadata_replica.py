@@ -19,19 +19,19 @@ from tidelog.controller.committed_image import Listener as CommitListener
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import uuid_to_text
+from tidelog.server import component_settings
 from tidelog.server.cluster.authorizing import access_control
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.raft_runner import RaftRunner
-from tidelog.server.cluster.standby import Registration
+from tidelog.server.cluster.standby_registration import Registration
 from tidelog.server.cluster.state_change_logger import MetadataNews
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.authenticating import controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.serving.securing import node_tls
-from tidelog.server.upkeep import settings
 from tidelog.server.upkeep.metadata_scrub import MetadataScrub
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class MetadataReplica:
             quotas=self.quotas.quotas,
             access=self.access,
         )
-        count, limits = count or ConnectionCount(), settings.limits(self.config)
+        count, limits = count or ConnectionCount(), component_settings.limits(self.config)
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime)
             tls = None if self.tls is None else self.tls.listener(name)

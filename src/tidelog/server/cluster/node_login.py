@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
+from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.net.line import Line
-from tidelog.client.opening import authentication, versions
+from tidelog.client.net.async_connection import Line
 from tidelog.config.listeners import address_text
 from tidelog.server.runtime import LoopRuntime
 

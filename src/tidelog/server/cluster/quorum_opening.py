@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tidelog.broker import lifecycle
+from tidelog.broker import controller_reports
 from tidelog.config.listeners import EndPoint, parse_address
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_validation import OptionRules
@@ -18,8 +18,8 @@ from tidelog.model.ports import FileSystem
 from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
+from tidelog.server import component_settings
 from tidelog.server.runtime import LoopRuntime
-from tidelog.server.upkeep import settings
 
 
 class MetadataDir(NamedTuple):
@@ -50,10 +50,10 @@ def open_member(
         MemberConfig(
             raft=_raft_config(config, where, endpoints),
             log_dir=where.path,
-            controller=lifecycle.controller_image(config.node_id, random_uuid(runtime.rng), endpoints),
+            controller=controller_reports.controller_image(config.node_id, random_uuid(runtime.rng), endpoints),
             configured=_configured(config),
-            log=settings.metadata_log_config(config),
-            settings=settings.controller_settings(config),
+            log=component_settings.metadata_log_config(config),
+            settings=component_settings.controller_settings(config),
             partition_dir=partition_dir,
         ),
         rng=runtime.rng,

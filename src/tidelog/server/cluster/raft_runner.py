@@ -36,8 +36,8 @@ from tidelog.raft.shared_reads import SharedReads
 from tidelog.server.cluster.controller_runner import ControllerRunner
 from tidelog.server.cluster.metadata_sync import MetadataSync
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin
-from tidelog.server.cluster.peers import Peers
 from tidelog.server.cluster.quorum_requests import QuorumRequests
+from tidelog.server.cluster.raft_channels import Peers
 from tidelog.server.cluster.raft_files import Job, RaftFiles
 from tidelog.server.deadline import Deadline
 from tidelog.server.runtime import LoopRuntime

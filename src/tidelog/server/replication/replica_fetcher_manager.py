@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from zlib import crc32
 
 from tidelog.broker.ports import Controller
-from tidelog.config.checks import RACK_AWARE_SELECTOR
 from tidelog.config.resolve import BrokerConfig
+from tidelog.config.startup_checks import RACK_AWARE_SELECTOR
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import EMPTY_IMAGE, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.errors import KafkaError

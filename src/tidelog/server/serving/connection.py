@@ -13,20 +13,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidelog.broker.answers import Outgoing
+from tidelog.broker.answer_types import Outgoing
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.replication.purgatory import Parked
-from tidelog.server.cluster.line import Then
 from tidelog.server.runtime import Alarm, Driver, LoopRuntime
 from tidelog.server.serving.connection_machine import ConnectionMachine
+from tidelog.server.serving.connection_ports import Then
 from tidelog.server.serving.connection_states import Event, State
+from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.serving.transport import Transport
-from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
 if TYPE_CHECKING:

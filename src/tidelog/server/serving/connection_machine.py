@@ -3,11 +3,11 @@
 A ``Line`` carries out the decisions: ``server.serving.connection`` with a socket, tests without one.
 
 - One request is in flight, as Kafka mutes the channel, except that a Produce whose records are in the log lets the next one in
-  before it is acknowledged (``in_order``). Later requests wait in the kernel's buffer, which is the back-pressure on a client
-  that sends faster than it reads. A request's bytes stay in the read buffer as long as they are needed.
+  before it is acknowledged (``response_order``). Later requests wait in the kernel's buffer, which is the back-pressure on a
+  client that sends faster than it reads. A request's bytes stay in the read buffer as long as they are needed.
 - Small requests that arrived together are answered in a row, with one call to the socket, at most ``REQUESTS_PER_TURN`` before
   other connections get their turn. When several clients ask at once, their small answers leave together at the end of the
-  loop's turn (``server.serving.turn``).
+  loop's turn (``server.serving.send_batching``).
 - When a client disconnects while its request waits, its long poll is abandoned.
 - A client over its quota is throttled: answers leave, but its next requests are not read (KIP-219).
 - However the connection ends, answers to earlier requests leave first.
@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Frame, Outgoing, Signal, Waiting, resume
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Frame, Outgoing, Signal, Waiting, resume
 from tidelog.broker.request import Session
 from tidelog.model.ports import Buffer, FileSlice
 from tidelog.protocol.framing import FrameReader
-from tidelog.server.cluster.line import Cancelable, Driving, Handle, Line
+from tidelog.server.serving.connection_ports import Cancelable, Driving, Handle, Line
 from tidelog.server.serving.connection_states import HANDLES, TRANSITIONS, Event, State
-from tidelog.server.serving.in_order import InOrder, Place
+from tidelog.server.serving.response_order import InOrder, Place
 
 REQUESTS_PER_TURN = 32
 COALESCE_BYTES = 64 * 1024

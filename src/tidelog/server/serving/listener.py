@@ -28,8 +28,8 @@ from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
+from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.transport import PlainTransport, Transport
-from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from tidelog.model.ports import Buffer, File, FileSlice
 from tidelog.server.disk import Descriptor, DiskFile
-from tidelog.server.serving.residency import read_resident, resident_length
+from tidelog.server.serving.page_cache import read_resident, resident_length
 from tidelog.server.serving.transport import IOV_MAX, Transport
 
 Part = Buffer | FileSlice

@@ -22,7 +22,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.model.ports import Buffer, File
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.runtime import LoopRuntime
-from tidelog.server.serving.residency import resident_length
+from tidelog.server.serving.page_cache import resident_length
 from tidelog.server.upkeep.damage_list import write_damage_list
 from tidelog.storage.known_damage import DAMAGED
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.broker.answers import Part
+from tidelog.broker.answer_types import Part
 from tidelog.broker.quotas.frames import told_wait, with_wait
 from tidelog.broker.table import BROKER_APIS
 from tidelog.protocol import registry

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld, served
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.api import Route
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.metering import Metering

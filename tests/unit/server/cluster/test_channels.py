@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.controllers import free_ports
-from tidelog.client.net.line import RawAnswer
+from tidelog.client.net.async_connection import RawAnswer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse

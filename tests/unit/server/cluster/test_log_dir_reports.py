@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.server.serving.test_connection import until
 from tests.unit.server.test_node import create, with_node
-from tidelog.broker import lifecycle
+from tidelog.broker import controller_reports
 from tidelog.broker.apis.topics.metadata import Question, metadata
 from tidelog.broker.request import RequestContext, Session
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
@@ -25,14 +25,14 @@ def test_a_controller_that_was_not_told_where_replicas_lie_is_told_again(
 ) -> None:
     """Else a dir that fails takes partitions with it that the controller does not know to lie there."""
     monkeypatch.setattr(node_module, "REPORT_PLACES_MS", 20)
-    assign, refused = lifecycle.assign_to_dirs, iter([True, True])
+    assign, refused = controller_reports.assign_to_dirs, iter([True, True])
 
     async def lost(*asked: Any) -> None:
         if next(refused, False):
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "it is being elected")
         await assign(*asked)
 
-    monkeypatch.setattr(lifecycle, "assign_to_dirs", lost)
+    monkeypatch.setattr(controller_reports, "assign_to_dirs", lost)
 
     async def talk(node: Node) -> None:
         await create(node, "t")

@@ -16,7 +16,7 @@ from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.channels import ChannelError, Channels
 from tidelog.server.cluster.node_login import NodeLogin
-from tidelog.server.cluster.peers import Peers
+from tidelog.server.cluster.raft_channels import Peers
 from tidelog.server.serving.connection_states import State
 
 RIGHT, WRONG = (NodeLogin(Sasl("PLAIN", "alice", password)) for password in ("secret", "wrong"))

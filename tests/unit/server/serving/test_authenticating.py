@@ -12,9 +12,9 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.client.connection import ClientConnection
+from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.net.line import Asked, Line
-from tidelog.client.opening import authentication, versions
+from tidelog.client.net.async_connection import Asked, Line
 from tidelog.client.settings import Sasl
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tidelog.config.resolve import BrokerConfig

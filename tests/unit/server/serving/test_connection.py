@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
@@ -19,8 +19,8 @@ from tidelog.replication.purgatory import ParkedAppend
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving.connection import Connection
 from tidelog.server.serving.connection_machine import REQUESTS_PER_TURN
+from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.transport import PlainTransport
-from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
 Handle = Callable[[bytes], Any]

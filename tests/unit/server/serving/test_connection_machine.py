@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Outgoing, Waiting
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Outgoing, Waiting
 from tidelog.broker.request import Session
 from tidelog.model.errors import KafkaError, ProtocolViolation
 from tidelog.model.ports import Buffer

@@ -16,8 +16,8 @@ from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.tls_pairs import AUTHORITY, NODE, client_context, given, stored
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.client.connection import ClientConnection
-from tidelog.client.net.line import Asked, Line
-from tidelog.client.opening import versions
+from tidelog.client.connection_opening import versions
+from tidelog.client.net.async_connection import Asked, Line
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest

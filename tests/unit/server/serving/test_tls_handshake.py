@@ -16,8 +16,8 @@ import pytest
 from tests.unit.broker.node_world import NodeWorld
 from tests.unit.server.serving.tls_pairs import client_context, listener
 from tidelog.client.connection import ClientConnection
-from tidelog.client.net.line import Asked, Line
-from tidelog.client.opening import versions
+from tidelog.client.connection_opening import versions
+from tidelog.client.net.async_connection import Asked, Line
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import tls_handshake

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from tidelog.broker.node import BrokerContext
-from tidelog.config.quotas import ENTITY_TYPES, IP, PRODUCER_BYTE_RATE, no_such_type
+from tidelog.config.quota_entities import ENTITY_TYPES, IP, PRODUCER_BYTE_RATE, no_such_type
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import QuotaEntity
 from tidelog.model.errors import ErrorCode, KafkaError

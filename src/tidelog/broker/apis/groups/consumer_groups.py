@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine
 from typing import Any
 
-from tidelog.broker.answers import Answer
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.apis.groups.groups import ask, describable, may
 from tidelog.broker.authorization import allowed, authorized_operations
 from tidelog.broker.node import BrokerContext

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from tidelog.broker.answers import Answer
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.apis.groups.groups import ask, may
 from tidelog.broker.authorization import allowed
 from tidelog.broker.node import BrokerContext

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from tidelog.broker import asking
-from tidelog.broker.answers import Answer
+from tidelog.broker import coordinator_calls
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import NOT_ASKED
@@ -45,7 +45,7 @@ def ask(
     ctx: BrokerContext, group_id: str, call: Call, refuse: Callable[[ErrorCode], R], *, writes: bool = True
 ) -> R | Coroutine[Any, Any, R]:
     """The coordinator's answer to ``call``, directly if it is ready; ``refuse(error)`` when no shard can answer."""
-    return asking.ask(ctx, ctx.node.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
+    return coordinator_calls.ask(ctx, ctx.node.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 
 
 def may(ctx: BrokerContext, operation: AclOperation, group_id: str) -> bool:
@@ -124,7 +124,7 @@ async def _describe(ctx: BrokerContext, request: DescribeGroupsRequest, group_id
     answer = ask(
         ctx,
         group_id,
-        asking.looked_up(lambda machine: describing.describe(machine, group_id, version)),
+        coordinator_calls.looked_up(lambda machine: describing.describe(machine, group_id, version)),
         lambda error: DescribedGroup(group_id=group_id, error_code=error),
         writes=False,
     )
@@ -144,7 +144,7 @@ async def list_groups(ctx: BrokerContext, request: ListGroupsRequest) -> ListGro
     def listed(machine: GroupCoordinator) -> list[ListedGroup]:
         return describing.list_groups(machine, request.states_filter, request.types_filter)
 
-    groups = await asking.ask_every(ctx, ctx.node.groups, listed)
+    groups = await coordinator_calls.ask_every(ctx, ctx.node.groups, listed)
     if isinstance(groups, ErrorCode):
         return ListGroupsResponse(error_code=groups)
     if not sees_all:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from tidelog.broker.answers import Answer, Frame, Outgoing, Waiting
+from tidelog.broker.answer_types import Answer, Frame, Outgoing, Waiting
 from tidelog.broker.apis.records.readable import ReadGate
-from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
+from tidelog.broker.apis.topics.current_leader import current_leader, node_endpoints
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.refusals import REGULAR
 from tidelog.model.errors import ErrorCode, KafkaError

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from tidelog.broker.answers import Answer
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.authorization import allowed, allows_on_cluster
 from tidelog.broker.node import BrokerContext
 from tidelog.model import ids

@@ -16,9 +16,9 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
 from tidelog.broker.apis.records.writable import denial, refusals
-from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
+from tidelog.broker.apis.topics.current_leader import current_leader, node_endpoints
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
 from tidelog.model.errors import ErrorCode, KafkaError

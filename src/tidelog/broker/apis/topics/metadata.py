@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from tidelog.broker.answers import Encoded
+from tidelog.broker.answer_types import Encoded
 from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, Described, put_together
 from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 
-from tidelog.broker import asking
+from tidelog.broker import coordinator_calls
 from tidelog.broker.authorization import allowed, allows
 from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex
@@ -35,11 +35,11 @@ async def _described(ctx: BrokerContext, transactional_id: str) -> TransactionSt
 
     if not allows(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    answer = asking.ask(
+    answer = coordinator_calls.ask(
         ctx,
         ctx.node.transactions,
         transactional_id,
-        asking.looked_up(lambda machine: describing.describe(machine, transactional_id)),
+        coordinator_calls.looked_up(lambda machine: describing.describe(machine, transactional_id)),
         lambda described: described,
         refuse,
         writes=False,
@@ -57,7 +57,7 @@ async def list_transactions(ctx: BrokerContext, request: ListTransactionsRequest
     filters = Filters(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
-    transactions = await asking.ask_every(ctx, ctx.node.transactions, _known)
+    transactions = await coordinator_calls.ask_every(ctx, ctx.node.transactions, _known)
     if isinstance(transactions, ErrorCode):
         return ListTransactionsResponse(error_code=transactions)
     try:

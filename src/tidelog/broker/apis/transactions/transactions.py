@@ -12,9 +12,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.answers import Answer
-from tidelog.broker.asking import ask, close_all
+from tidelog.broker.answer_types import Answer
 from tidelog.broker.authorization import allowed, allows, allows_on_any, allows_on_cluster, require_on_cluster
+from tidelog.broker.coordinator_calls import ask, close_all
 from tidelog.broker.node import Broker, BrokerContext
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.partition_for_key import partition_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from tidelog.broker.asking import close_all
 from tidelog.broker.authorization import allows_on_cluster, require_on_cluster
+from tidelog.broker.coordinator_calls import close_all
+from tidelog.broker.local_markers import write_marker
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.transaction_markers import write_marker
 from tidelog.model.acl import AclOperation
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition

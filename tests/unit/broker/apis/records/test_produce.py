@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.broker.node_world import run
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.apis.records.produce import produce
 from tidelog.broker.request import Context
 from tidelog.broker.transaction_verification import Operation

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.broker.allowing import Allowing, Permission
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
-from tidelog.broker.answers import Encoded
+from tidelog.broker.answer_types import Encoded
 from tidelog.broker.apis.topics import metadata as module
 from tidelog.broker.apis.topics.metadata import metadata, read
 from tidelog.broker.apis.topics.metadata_bytes import MAX_KEPT_ANSWERS, Answers

@@ -1,0 +1,160 @@
+"""One connection on asyncio: turns bytes into responses, in the order of the requests; several may be in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+from tidelog.client.connection import ClientConnection
+from tidelog.client.connection_opening import Opening
+from tidelog.model.errors import ProtocolViolation
+from tidelog.protocol import registry
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import FrameReader
+
+LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
+LARGEST_FIRST_BUFFER = 1 << 20
+"""On a connection with large responses, the buffer for each starts with up to this size."""
+_BULK = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
+"""Responses of these APIs hold views of the receive buffer."""
+
+
+class RawAnswer(NamedTuple):
+    """A response that is not decoded: its body, in the negotiated version."""
+
+    version: int
+    body: memoryview
+
+
+@dataclass(eq=False, slots=True)
+class Asked:
+    """A request and the future of its response. ``request`` is None for those that open the connection."""
+
+    request: Any
+    raw: bool
+    answer: asyncio.Future[Any]
+    highest: int | None = field(default=None)
+    alarm: asyncio.TimerHandle | None = field(default=None)
+
+    def settle(self, result: Any) -> None:
+        """Set the result or exception, unless the caller was cancelled."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+        if not self.answer.done():
+            if isinstance(result, Exception):
+                self.answer.set_exception(result)
+            else:
+                self.answer.set_result(result)
+
+
+class Line(asyncio.BufferedProtocol):
+    """The connection. A response belongs to its caller: views of records stay valid as long as they are referenced."""
+
+    def __init__(
+        self,
+        machine: ClientConnection,
+        on_lost: Callable[[Line, Exception], None],
+        on_room: Callable[[], None] = lambda: None,
+        failure: Callable[[Exception], Exception] = lambda reason: reason,
+    ) -> None:
+        """``on_lost``: called when the connection breaks; it must call ``close``. ``on_room``: called when more can be sent.
+
+        ``failure``: builds the exception for callers that get no response, from the reason.
+        """
+        self.machine = machine
+        self._on_lost, self._on_room, self._failure = on_lost, on_room, failure
+        self._reader = FrameReader(LARGEST_ANSWER_BYTES, max_plain_bytes=LARGEST_ANSWER_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._open = False
+        self.asked: deque[Asked] = deque()
+        self.paused = False
+        self.lost: Exception | None = None
+
+    async def converse(self, conversation: Opening, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the opening of the connection. OSError or ProtocolViolation when that fails."""
+        try:
+            frame = next(conversation)
+            while True:
+                asked = Asked(None, False, loop.create_future())
+                self._write(frame, asked)
+                frame = conversation.send(await asked.answer)
+        except StopIteration:
+            self._open = True
+
+    def send(self, asked: Asked) -> None:
+        """Send a request. UnsupportedByBroker or ValueError if the negotiated versions cannot encode it."""
+        self._write(self.machine.request(asked.request, asked.highest), asked)
+
+    def _write(self, frame: bytes, asked: Asked) -> None:
+        if self.lost is not None:
+            raise self.lost
+        assert self._transport is not None
+        self.asked.append(asked)
+        self._transport.write(frame)
+
+    def close(self, reason: Exception) -> None:
+        """Close the connection and fail every waiting caller."""
+        if self.lost is None:
+            self.lost = reason
+            if self._transport is not None:
+                self._transport.abort()
+            asked, self.asked = self.asked, deque()
+            for each in asked:
+                each.settle(self._failure(reason) if each.request is not None else reason)
+
+    # asyncio callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self.lost is not None:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost(self, exc or ConnectionResetError("the other side closed the connection"))
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self._on_room()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            self._reader.received(nbytes)
+            if not self._open:
+                self.machine.check_first(self._reader.head(4))
+            while self.lost is None and (frame := self._reader.next_frame()) is not None:
+                self._answered(frame)
+        except ProtocolViolation as violation:
+            self._on_lost(self, violation)
+        else:
+            self._on_room()
+
+    def _answered(self, frame: memoryview) -> None:
+        api_key, version, body = self.machine.accept(frame)
+        asked = self.asked[0]
+        # The request stays queued until its response is decoded: a failure to decode closes the connection and fails the request.
+        answer = RawAnswer(version, body) if asked.raw else registry.response_class(api_key).decode(body, version)
+        self.asked.popleft()
+        if asked.raw or api_key in _BULK:
+            self._give_buffer_away(len(frame))
+        asked.settle(answer)
+
+    def _give_buffer_away(self, size: int) -> None:
+        """Leave the current buffer to the response; the bytes behind it move to a new one."""
+        former = self._reader
+        self._reader = FrameReader(LARGEST_ANSWER_BYTES, min(size + 4096, LARGEST_FIRST_BUFFER), LARGEST_ANSWER_BYTES)
+        rest = former.take_pending()
+        while rest:
+            room = self._reader.writable()
+            count = min(len(room), len(rest))
+            room[:count] = rest[:count]
+            self._reader.received(count)
+            rest = rest[count:]

@@ -1,0 +1,80 @@
+"""The first requests of a connection, answered without a socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidelog.client.connection import ClientConnection
+from tidelog.client.connection_opening import Opening, authentication, versions
+from tidelog.client.failures import NotAuthenticated
+from tidelog.client.settings import Sasl
+from tidelog.model.errors import ErrorCode, ProtocolViolation
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from tidelog.protocol.messages.sasl_handshake import SaslHandshakeResponse
+
+PLAIN = Sasl("PLAIN", "me", "secret")
+SERVED = [ApiVersion(api_key=key, min_version=0, max_version=2) for key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)]
+
+
+def opened(opening: Opening, *answers: Any) -> list[bytes]:
+    """The frames that were sent."""
+    sent = []
+    left = iter(answers)
+    try:
+        sent.append(next(opening))
+        while True:
+            sent.append(opening.send(next(left)))
+    except StopIteration:
+        return sent
+
+
+def machine(*served: ApiVersion) -> ClientConnection:
+    made = ClientConnection("me")
+    opened(versions(made), ApiVersionsResponse(api_keys=list(served)))
+    return made
+
+
+def test_a_broker_that_knows_only_old_versions_is_asked_twice() -> None:
+    made = ClientConnection("me")
+    old = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    assert len(opened(versions(made), old, ApiVersionsResponse(api_keys=SERVED))) == 2
+    assert made.version_of(ApiKey.SASL_HANDSHAKE) == 1
+    with pytest.raises(ProtocolViolation):
+        opened(versions(ClientConnection("me")), ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+
+
+def test_name_and_password_go_out_once_the_mechanism_is_agreed_on() -> None:
+    talk = authentication(machine(*SERVED), PLAIN, "b:1", "n")
+    sent = opened(talk, SaslHandshakeResponse(), SaslAuthenticateResponse())
+    assert [b"\0me\0secret" in frame for frame in sent] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("served", "answers", "said"),
+    [
+        ((), (), r"b:1 has no SASL there: set kafka\.security\.protocol"),
+        (
+            SERVED,
+            [SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["SCRAM-SHA-256"])],
+            "does not take PLAIN, but SCRAM-SHA-256",
+        ),
+        (
+            SERVED,
+            [SaslHandshakeResponse(), SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED)],
+            r"refuses user 'me' \(PLAIN\): SASL_AUTHENTICATION_FAILED",
+        ),
+    ],
+)
+def test_what_is_refused_names_the_setting_or_the_user(served: Any, answers: Any, said: str) -> None:
+    with pytest.raises(NotAuthenticated, match=said):
+        opened(authentication(machine(*served), PLAIN, "b:1", "n", "kafka."), *answers)
+
+
+def test_a_scram_server_that_says_nothing_useful_is_refused() -> None:
+    talk = authentication(machine(*SERVED), Sasl("SCRAM-SHA-256", "me", "p"), "b:1", "n")
+    with pytest.raises(NotAuthenticated, match="SCRAM-SHA-256 with b:1 failed"):
+        opened(talk, SaslHandshakeResponse(), SaslAuthenticateResponse(auth_bytes=b"r=other"))

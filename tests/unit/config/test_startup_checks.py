@@ -1,0 +1,40 @@
+"""What one option alone cannot tell; the whole list of refusals is in test_resolve."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.resolve import BrokerConfig
+from tidelog.config.startup_checks import _ORDERED, start_problems
+
+
+def test_the_defaults_of_every_ordered_pair_are_in_order() -> None:
+    assert start_problems(BrokerConfig({}), {}) == []
+    for low, high in _ORDERED:
+        smaller, greater = BROKER_OPTIONS[low].default, BROKER_OPTIONS[high].default
+        assert isinstance(smaller, int)
+        assert isinstance(greater, int)
+        assert smaller <= greater
+
+
+@pytest.mark.parametrize(("low", "high"), _ORDERED)
+def test_each_pair_out_of_order_is_a_problem_that_names_both(low: str, high: str) -> None:
+    config = BrokerConfig({})
+    setattr(config, BROKER_OPTIONS[low].attribute, 5)
+    setattr(config, BROKER_OPTIONS[high].attribute, 4)
+    assert f"{low} is 5, but must not be greater than {high}, which is 4." in start_problems(config, {})
+
+
+def test_problems_come_as_sentences() -> None:
+    given = {"authorizer.class.name": "x", "default.replication.factor": "3", "node.id": "1", "broker.id": "2"}
+    problems = start_problems(BrokerConfig(given), given)
+    assert len(problems) == 3
+    assert all(problem.endswith(".") for problem in problems)
+
+
+def test_a_replica_selector_that_would_have_to_be_run_is_a_problem() -> None:
+    (problem,) = start_problems(BrokerConfig({"replica.selector.class": "com.example.Mine"}), {})
+    assert problem.startswith("replica.selector.class is com.example.Mine")
+    rack_aware = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert start_problems(BrokerConfig({"replica.selector.class": rack_aware}), {}) == []
