@@ -405,7 +405,7 @@ class TransactionsValues:
     transactional_id_expiration_ms: int
 
 
-class OwnValues:
+class TidelogOptionsValues:
     """The options of ``tidelog.config.tidelog_options``."""
 
     tidelog_http_listener: str
@@ -425,6 +425,6 @@ class BrokerValues(
     ReplicationValues,
     SecurityValues,
     TransactionsValues,
-    OwnValues,
+    TidelogOptionsValues,
 ):
     """All broker options by attribute: dots are underscores, the type is that of the parsed value."""
