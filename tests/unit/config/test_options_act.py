@@ -9,7 +9,7 @@ from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.topic_options import TOPIC_OPTIONS
 
 SRC = Path(__file__).parents[3] / "src/tidelog"
-DECLARATIONS = re.compile(r"typed|topic_config|topic|group|own|broker_\w+")
+DECLARATIONS = re.compile(r"typed|topic_config|topic_options|group_options|tidelog_options|broker_\w+")
 READ = re.compile(r"(?<!record)(?<!request)\.([a-z][a-z0-9_]+)\b")
 """An attribute of something that is no metadata record and no request: some of their fields are called like options."""
 

@@ -64,7 +64,8 @@ def command() -> None:
 @click.option(
     "--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of all nodes that are made now."
 )
-def run(count: int | None, directory: str, port: int | None, racks: str | None, overrides: tuple[str, ...]) -> None:
+@click.option("--secure", is_flag=True, help="Make it with TLS, logins and ACLs, as tidelog secure does.")
+def run(count: int | None, directory: str, port: int | None, racks: str | None, overrides: tuple[str, ...], secure: bool) -> None:
     """Run COUNT nodes until Ctrl-C: made when the folder is new, else those that are there, and more if COUNT is higher."""
     from tidelog.cli.cluster.local_nodes import NodeFolder
     from tidelog.cli.cluster.local_supervisor import Supervisor
@@ -72,6 +73,8 @@ def run(count: int | None, directory: str, port: int | None, racks: str | None, 
 
     with refusal.one_line("tidelog: "):
         names = tuple(name.strip() for name in (racks or "").split(",") if name.strip())
+        if secure:
+            _secured(directory, count or DEFAULT_NODES, port or DEFAULT_PORT, names, overrides)
         cluster = prepare(directory, count, port, names, parse_overrides(overrides))
         running = [node.id for node in cluster.nodes if NodeFolder(directory, node).pid() is not None]
         if running:
@@ -124,6 +127,25 @@ def prepare(
         NodeFolder(directory, node).prepare(cluster)
     save(directory, cluster)
     return cluster
+
+
+def _secured(directory: str, count: int, port: int, racks: tuple[str, ...], overrides: tuple[str, ...]) -> None:
+    """Makes a new cluster with certificates, logins and ACLs; one that is there has to be such a cluster."""
+    from tidelog.cli.cluster.local_layout import load
+
+    cluster = load(directory)
+    if cluster is None:
+        if racks or overrides:
+            raise CommandFailed(
+                f"--secure takes neither --racks nor -o. Make the cluster with tidelog secure {directory} --nodes {count}, edit "
+                f"its server.properties, and run it: tidelog cluster --dir {directory}"
+            )
+        from tidelog.cli.secure.making import make
+        from tidelog.cli.secure.secure import NODE_DAYS
+
+        make(directory, count, ("localhost",), port, "admin", NODE_DAYS)
+    elif cluster.client_file is None:
+        raise CommandFailed(f"The cluster in {directory} was made without --secure. Name another folder: --dir DIR")
 
 
 def _changed(
@@ -210,7 +232,7 @@ def _rows(cluster: LocalCluster, folders: Sequence[NodeFolder]) -> tuple[list[di
     up = ",".join(node.address for node in cluster.nodes if pids[node.id] is not None and node.id not in suspended)
     if up:
         try:
-            with AdminSession(up) as session:
+            with AdminSession(up, cluster.client_file) as session:
                 seen, there, active = see(session), session.brokers(), quorum(session)[0].leader_id
         except (CannotConnect, CommandFailed):
             seen = None
@@ -288,7 +310,7 @@ def _lead_again(cluster: LocalCluster) -> None:
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.tools.leader_election import elect
 
-    with AdminSession(cluster.bootstrap) as session:
+    with AdminSession(cluster.bootstrap, cluster.client_file) as session:
         elect(session, "PREFERRED", None, say=False)
 
 
@@ -302,7 +324,7 @@ def restart_one(cluster: LocalCluster, directory: str, node_id: int, seconds: fl
     before = folder.pid()
     others = ",".join(node.address for node in cluster.nodes if node.id != node_id)
     if before is not None and others:
-        with AdminSession(others) as session:
+        with AdminSession(others, cluster.client_file) as session:
             verdict = wait_until_safe(session, node_id, seconds)
         if verdict.wait_for:
             raise CommandFailed(f"Node {node_id} cannot be spared: {verdict.wait_for[0]}.")
@@ -332,7 +354,7 @@ def _in_sync(cluster: LocalCluster, node_id: int) -> bool:
     from tidelog.cli.refusal import CannotConnect
 
     try:
-        with AdminSession(cluster.node(node_id).address) as session:
+        with AdminSession(cluster.node(node_id).address, cluster.client_file) as session:
             seen = see(session)
             return node_id in session.brokers() and all(node_id in each.in_sync for each in seen if node_id in each.replicas)
     except (CannotConnect, CommandFailed):
@@ -378,7 +400,7 @@ def remove(node_id: int, directory: str) -> None:
     with refusal.one_line("tidelog: "):
         cluster = _loaded(directory)
         left = without(cluster, node_id)
-        with AdminSession(left.bootstrap) as session:
+        with AdminSession(left.bootstrap, left.client_file) as session:
             held = sum(node_id in each.replicas for each in see(session))
             if held:
                 raise CommandFailed(

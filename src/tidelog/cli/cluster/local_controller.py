@@ -15,7 +15,7 @@ def active_controller(cluster: LocalCluster) -> int | None:
     from tidelog.cli.tools.metadata_quorum import quorum
 
     try:
-        with AdminSession(cluster.bootstrap) as session:
+        with AdminSession(cluster.bootstrap, cluster.client_file) as session:
             leader: int = quorum(session)[0].leader_id
             return leader
     except (CannotConnect, CommandFailed):

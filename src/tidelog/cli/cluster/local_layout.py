@@ -61,6 +61,8 @@ class LocalCluster:
     racks: tuple[str, ...]
     settings: Mapping[str, str]
     nodes: tuple[LocalNode, ...]
+    client_file: str | None = None
+    """The settings of a client that may do everything; None in a cluster that anyone may use."""
 
     @property
     def bootstrap(self) -> str:
@@ -94,10 +96,16 @@ def new_cluster(cluster_id: str, count: int, port: int, racks: Sequence[str], se
 
 
 def grown(cluster: LocalCluster, count: int) -> LocalCluster:
-    """The cluster grown to ``count`` nodes. One voter becomes three as soon as there are nodes for it."""
+    """The cluster grown to ``count`` nodes. One voter becomes three as soon as there are nodes for it. CommandFailed for a
+    secured one."""
     missing = count - len(cluster.nodes)
     if missing <= 0:
         return cluster
+    if cluster.client_file is not None:
+        raise CommandFailed(
+            f"This cluster is secured, and made for {len(cluster.nodes)} nodes: a further one would need a certificate of its "
+            "authority. Make one with more nodes: tidelog secure DIR --nodes N"
+        )
     controllers = sum(node.controller for node in cluster.nodes)
     more_voters = VOTERS - controllers if VOTERS - controllers <= missing else 0
     first = max(node.id for node in cluster.nodes) + 1
@@ -163,6 +171,7 @@ def load(directory: str) -> LocalCluster | None:
             tuple(values["racks"]),
             values["settings"],
             tuple(LocalNode(**node) for node in values["nodes"]),
+            values.get("client_file"),
         )
     except FileNotFoundError:
         return None

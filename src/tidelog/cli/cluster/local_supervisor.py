@@ -117,6 +117,8 @@ class Supervisor:
                 f"cluster ready: {count} node{'s' if count != 1 else ''} in {seconds:.1f} s, "
                 f"bootstrap servers {self.cluster.bootstrap}"
             )
+            if self.cluster.client_file is not None:
+                self._tell(f"clients need a login; the administrator's is in {self.cluster.client_file}")
         for each in self._nodes.values():
             self._look_at(each)
         if self._changed() != self._read:
@@ -217,7 +219,7 @@ class Supervisor:
         """Sets ready when every node serves and knows all others."""
         count = len(self.cluster.nodes)
         for node in self.cluster.nodes:
-            while known_brokers(node.address, self.cluster.cluster_id) < count:
+            while known_brokers(node.address, self.cluster.cluster_id, self.cluster.client_file) < count:
                 if self._stopping:
                     return
                 time.sleep(TICK_S)
@@ -251,13 +253,13 @@ def who_runs(directory: str) -> int | None:
     return None
 
 
-def known_brokers(address: str, cluster_id: str) -> int:
+def known_brokers(address: str, cluster_id: str, client_file: str | None = None) -> int:
     """The number of brokers that the one at this address knows; 0 when it does not answer, or is in another cluster that uses
     its port."""
     from tidelog.protocol.messages.metadata import MetadataRequest
 
     try:
-        with BrokerConnection(address) as connection:
+        with BrokerConnection(address, client_file) as connection:
             answer = connection.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
             return len(answer.brokers) if answer.cluster_id == cluster_id else 0
     except (CannotConnect, ProtocolViolation):

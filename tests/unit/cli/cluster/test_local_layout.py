@@ -1,5 +1,6 @@
 """Which nodes a cluster on one machine has."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def test_one_voter_becomes_three_as_soon_as_there_are_nodes_for_it(before: int, 
 
 def test_a_cluster_that_is_large_enough_stays_as_it_is() -> None:
     assert grown(made(3), 2) == made(3)
+
+
+def test_a_secured_cluster_is_kept_as_one_and_does_not_grow(tmp_path: Path) -> None:
+    cluster = replace(made(3), client_file="admin.properties")
+    save(str(tmp_path), cluster)
+    assert load(str(tmp_path)) == cluster
+    assert grown(cluster, 3) == cluster
+    with pytest.raises(CommandFailed, match="is secured, and made for 3 nodes"):
+        grown(cluster, 4)
 
 
 def test_every_node_may_start_with_its_settings() -> None:
