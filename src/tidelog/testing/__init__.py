@@ -7,9 +7,9 @@
 
 It speaks the wire protocol on a real port of this machine, so any client in any language works against it, and it keeps its data
 in memory unless it is given a folder. ``SchemaRegistry`` stands beside it where clients serialize through one. The pytest
-fixtures ``tidelog_broker`` (fresh for each test), ``tidelog_session_broker`` and ``tidelog_schema_registry`` come with the
-package. ``checker`` judges recorded histories, ``simulation`` runs clusters in virtual time. Since 0.1. Guide:
-docs/guide/testing.md.
+fixtures ``tidelog_broker`` (fresh for each test), ``tidelog_session_broker``, ``tidelog_tls_broker`` and
+``tidelog_schema_registry`` come with the package. ``checker`` judges recorded histories, ``simulation`` runs clusters in virtual
+time. Since 0.1. Guide: docs/guide/testing.md.
 """
 
 from importlib import import_module

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from tidelog.testing.access import Access
 from tidelog.testing.clock import Clock
@@ -19,6 +19,7 @@ from tidelog.testing.local import LocalBroker
 from tidelog.testing.records import Message, Text
 
 if TYPE_CHECKING:
+    from tidelog.testing.certificates import Certificates
     from tidelog.testing.child import ChildBroker, ChildFaults
     from tidelog.testing.permissions import Rule
     from tidelog.testing.users import Users
@@ -31,7 +32,8 @@ class Broker:
     ConfigError for one that does not exist. ``process``: run in a process of its own, which ``kill`` can end. ``clock``: one that
     several brokers share, or that begins at another time; only without ``process``. ``users``: passwords by name; clients then
     log in by SCRAM or PLAIN (``access.client_settings``). ``acls``: what clients may do, made by ``allow`` and ``deny``; None:
-    everything.
+    everything. ``tls``: the listener speaks TLS, with a certificate of an authority made for this broker; with ``"mutual"``
+    clients show a certificate, too. It needs ``pip install 'tidelog[tls]'``, else ConfigError.
 
     Every method may be called from any thread. RuntimeError when the broker does not run, TimeoutError when it does not answer
     within 30 s; with ``process`` a ChildFailed, which has the end of the log, when the process has died.
@@ -47,14 +49,22 @@ class Broker:
         clock: Clock | None = None,
         users: Mapping[str, str] | None = None,
         acls: Sequence[Rule] | None = None,
+        tls: bool | Literal["mutual"] = False,
     ) -> None:
         if process and clock is not None:
             raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
+        if tls not in (False, True, "mutual"):
+            raise ValueError(f'tls is {tls!r}, but must be True, False or "mutual"')
+        certificates: Certificates | None = None
+        if tls:
+            from tidelog.testing.certificates import Certificates  # ssl and cryptography: most tests need none of them.
+
+            certificates = Certificates(mutual=tls == "mutual")
         users_of: Users | None = None
-        if users or acls is not None:
+        if users or acls is not None or tls:
             from tidelog.testing.users import Users  # The authorizer and SCRAM: most tests need none of them.
 
-            users_of = Users(users or {}, acls)
+            users_of = Users(users or {}, acls, certificates)
         self._host: ChildBroker | LocalBroker
         if process:
             from tidelog.testing.child import ChildBroker  # pickle, tempfile and pathlib: most tests need none of them.
@@ -64,7 +74,7 @@ class Broker:
         else:
             self._host = local = LocalBroker(data, port, config, clock, users_of)
             replace = local.set_acls
-        self.access = Access(users_of, lambda: self.bootstrap_servers, replace)
+        self.access = Access(users_of, certificates, lambda: self.bootstrap_servers, replace)
         """How clients log in, and what they may do."""
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """Fixtures for pytest: brokers in this process and in their own, and a schema registry.
 
 ``tidelog_broker``, fresh for each test; ``tidelog_session_broker``, one for all, reset before each; ``tidelog_process_broker``,
-fresh and in a process that can be killed; ``tidelog_schema_registry``, fresh. When a test fails, what its child brokers have
-logged is shown beside it.
+fresh and in a process that can be killed; ``tidelog_tls_broker``, fresh, with TLS; ``tidelog_schema_registry``, fresh. When a
+test fails, what its child brokers have logged is shown beside it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ def tidelog_process_broker() -> Iterator[Broker]:
     from tidelog.testing.broker import Broker
 
     with Broker(process=True) as broker:
+        yield broker
+
+
+@pytest.fixture
+def tidelog_tls_broker() -> Iterator[Broker]:
+    """A fresh broker that speaks TLS: clients take their settings from its ``access``."""
+    from tidelog.testing.broker import Broker
+
+    with Broker(tls=True) as broker:
         yield broker
 
 

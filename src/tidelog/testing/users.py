@@ -1,12 +1,13 @@
-"""The users and ACLs of a test's broker: the settings that they need, and the requests that make them."""
+"""The users and ACLs of a test's broker: the settings that they and its certificates need, and the requests that make them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tidelog.config.authorizer import AUTHORIZER, STANDARD_AUTHORIZER
-from tidelog.config.jaas import PLAIN_MODULE
+from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.acl import AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
@@ -15,6 +16,9 @@ from tidelog.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRe
 from tidelog.security.scram import ScramMechanism, salted_password
 from tidelog.testing.node_thread import NodeThread
 from tidelog.testing.permissions import Rule
+
+if TYPE_CHECKING:
+    from tidelog.testing.certificates import Certificates
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
 ITERATIONS = 4096
@@ -26,27 +30,37 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 class Users:
     """Users and passwords, and the first ACLs; ``acls`` None: every client may do everything."""
 
-    def __init__(self, users: Mapping[str, str], acls: Sequence[Rule] | None) -> None:
+    def __init__(self, users: Mapping[str, str], acls: Sequence[Rule] | None, certificates: Certificates | None = None) -> None:
         """ValueError for a name or a password that no client could send."""
         for name, password in users.items():
             if not name or not NAME_CHARACTERS.issuperset(name) or not password:
                 raise ValueError(f"user {name!r}: a name has letters, digits and - _ . $, and a password is not empty")
         self._users = dict(users)
         self._acls = acls
+        protocol = ("SASL_" if users else "") + ("PLAINTEXT" if certificates is None else "SSL")
+        self._protocol = protocol
+        self._certificates = {} if certificates is None else certificates.settings(protocol)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the users."""
+        return tuple(self._users)
 
     def settings(self, port: int) -> dict[str, str]:
-        """The settings of a node with these users."""
+        """The settings of a node with these users and certificates."""
         settings = {} if self._acls is None else {AUTHORIZER: STANDARD_AUTHORIZER}
-        if not self._users:
+        if self._protocol == "PLAINTEXT":
             return settings
-        escaped = {name: password.replace("\\", "\\\\").replace('"', '\\"') for name, password in self._users.items()}
-        accepted = " ".join(f'user_{name}="{password}"' for name, password in escaped.items())
-        return settings | {
-            "listeners": f"SASL_PLAINTEXT://127.0.0.1:{port}",
-            "inter.broker.listener.name": "SASL_PLAINTEXT",
-            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {accepted};",
+        settings |= {
+            "listeners": f"{self._protocol}://127.0.0.1:{port}",
+            "inter.broker.listener.name": self._protocol,
+            **self._certificates,
         }
+        if self._users:
+            accepted = " ".join(f"user_{name}={_quoted(password)}" for name, password in self._users.items())
+            settings["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+            settings[f"listener.name.{self._protocol.lower()}.plain.sasl.jaas.config"] = f"{PLAIN_MODULE} required {accepted};"
+        return settings
 
     def create(self, thread: NodeThread) -> None:
         """Makes the users and the first ACLs on a node that runs, instead of those that there are."""
@@ -90,21 +104,13 @@ class Users:
                 if result.error_code:
                     raise ValueError(f"an ACL was refused: {result.error_message}")
 
-    def client_settings(self, bootstrap_servers: str, user: str | None, mechanism: str) -> dict[str, str]:
-        """The settings with which a client connects, under Kafka's names. ValueError for an unknown user or mechanism."""
-        found = {"bootstrap.servers": bootstrap_servers}
-        if user is None:
-            return found
+    def password(self, user: str, mechanism: str) -> str:
+        """The user's password. ValueError for a user or a mechanism that does not exist."""
         if user not in self._users:
             raise ValueError(f"there is no user {user!r}; there are {', '.join(self._users) or 'none'}")
         if mechanism not in MECHANISMS:
             raise ValueError(f"{mechanism} is not offered; {', '.join(MECHANISMS)} are")
-        return found | {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": mechanism,
-            "sasl.username": user,
-            "sasl.password": self._users[user],
-        }
+        return self._users[user]
 
     def _credentials(self, mechanism: ScramMechanism) -> AlterUserScramCredentialsRequest:
         made = []
@@ -113,3 +119,15 @@ class Users:
             salted = salted_password(mechanism, password, salt, ITERATIONS)
             made.append(ScramCredentialUpsertion(name, mechanism, ITERATIONS, salt, salted))
         return AlterUserScramCredentialsRequest(upsertions=made)
+
+
+def jaas_entry(mechanism: str, user: str, password: str) -> str:
+    """``sasl.jaas.config`` of a Java client."""
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    return f"{module} required username={_quoted(user)} password={_quoted(password)};"
+
+
+def _quoted(text: str) -> str:
+    """A value of a JAAS entry."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -42,6 +42,10 @@ def test_a_broker_of_its_own_process_and_a_registry_are_there(
     assert tidelog_schema_registry.subjects == []
 
 
+def test_a_broker_with_tls_tells_clients_what_to_trust(tidelog_tls_broker: Broker) -> None:
+    assert tidelog_tls_broker.access.client_settings()["ssl.ca.pem"] == tidelog_tls_broker.access.ca_pem
+
+
 FAILING = """
 def test_it(tidelog_process_broker):
     assert tidelog_process_broker.topics == ["nothing like this"]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.testing.users import Users
+from tidelog.config.jaas import parse_jaas
+from tidelog.testing.users import MECHANISMS, Users, jaas_entry
 
 
 @pytest.mark.parametrize("users", [{"": "x"}, {"a b": "x"}, {'a"': "x"}, {"alice": ""}])
@@ -15,3 +16,9 @@ def test_without_users_clients_need_no_login() -> None:
     assert Users({}, None).settings(9) == {}
     assert list(Users({}, []).settings(9)) == ["authorizer.class.name"]
     assert Users({"a": "b"}, None).settings(9)["listeners"] == "SASL_PLAINTEXT://127.0.0.1:9"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_java_clients_entry_holds_any_password(mechanism: str) -> None:
+    entry = parse_jaas(jaas_entry(mechanism, "alice", 'a"b\\c;d'))
+    assert entry.options == {"username": "alice", "password": 'a"b\\c;d'}
