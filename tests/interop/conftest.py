@@ -34,6 +34,15 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSide]:
     side.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def clients_are_closed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module closes the Java clients that its tests have opened."""
+    yield
+    if "java" in request.fixturenames:
+        side: JavaSide = request.getfixturevalue("java")
+        assert side.open_clients() == []
+
+
 @pytest.fixture(scope="module")
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Node]:
     """A node that runs for a whole module, of the kind that ``--broker`` says; stopped in the end, and that must be clean."""

@@ -88,6 +88,12 @@ class JavaSide:
         """Run a tool's ``main``: its exit ``status``, and what it printed: ``out``, ``err``."""
         return self.ask("tool", **{"class": main_class, "args": list(args)})
 
+    def open_clients(self) -> list[str]:
+        """Producers and consumers that no test has closed: they would go on asking for nodes that are gone, and say so in the
+        output of tools that later tests run."""
+        names: list[str] = self.ask("open_clients")["names"] if self.process is not None else []
+        return names
+
     def close(self) -> None:
         """End the JVM."""
         if self.process is not None:

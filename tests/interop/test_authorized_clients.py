@@ -245,14 +245,14 @@ def java_consumes(cluster: Cluster, name: str, **what: Any) -> str | None:
 
     def act() -> None:
         deadline = time.monotonic() + LIMIT_S
-        while time.monotonic() < deadline:
-            values = cluster.java.ask("member_look", name=name)["values"]
-            if values:
-                assert values == [f"in {name}"]
-                cluster.java.ask("member_stop", name=name, how="leave")
-                return
-            time.sleep(0.1)
-        raise AssertionError("no record and no error")
+        values: list[str] = []
+        try:
+            while time.monotonic() < deadline and not values:
+                values = cluster.java.ask("member_look", name=name)["values"]
+                time.sleep(0.1)
+        finally:
+            cluster.java.ask("member_stop", name=name, how="leave")
+        assert values == [f"in {name}"], "no record and no error"
 
     return _of_java(act)
 

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.certificates import Authority, java_trust_store
 from tests.interop.java import JavaSide
-from tidelog.config.key_stores import certificates_of
+from tidelog.config.key_store_formats import certificates_of
 from tidelog.config.listener_tls import tls_settings
 from tidelog.model.errors import ConfigError
 from tidelog.security.certificates import parse_certificate

@@ -57,6 +57,11 @@ final class Members {
             consumer.close(CloseOptions.groupMembershipOperation(last));
         } catch (RuntimeException e) {
             failed = e.toString();
+            try {
+                consumer.close(CloseOptions.timeout(Duration.ZERO));
+            } catch (RuntimeException again) {
+                failed += ", then " + again;
+            }
         }
     }
 
@@ -68,26 +73,30 @@ final class Members {
 
     /** What a member has read so far, and what is assigned to it. */
     static ObjectNode look(JsonNode request, ObjectMapper json) {
-        Members member = ALL.get(request.get("name").asText());
-        if (member.failed != null) {
-            throw new IllegalStateException(member.failed);
+        return ALL.get(request.get("name").asText()).state(json);
+    }
+
+    private ObjectNode state(ObjectMapper json) {
+        if (failed != null) {
+            throw new IllegalStateException(failed);
         }
         ObjectNode answer = json.createObjectNode();
         ArrayNode values = answer.putArray("values");
-        synchronized (member.seen) {
-            member.seen.forEach(values::add);
+        synchronized (seen) {
+            seen.forEach(values::add);
         }
         ArrayNode partitions = answer.putArray("partitions");
-        member.assigned.stream().map(TopicPartition::partition).sorted().forEach(partitions::add);
+        assigned.stream().map(TopicPartition::partition).sorted().forEach(partitions::add);
         return answer;
     }
 
-    /** Ends a member: it leaves, or, with how=vanish, it is only not heard of any more. */
+    /** Ends a member, also one that has failed: it leaves, or, with how=vanish, it is only not heard of any more. */
     static ObjectNode stop(JsonNode request, ObjectMapper json) throws InterruptedException {
-        ObjectNode last = look(request, json);
         Members member = ALL.remove(request.get("name").asText());
+        List<TopicPartition> last = member.assigned;
         member.how = request.get("how").asText();
         member.thread.join();
-        return last;
+        member.assigned = last;
+        return member.state(json);
     }
 }

@@ -7,6 +7,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,6 +18,8 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -119,8 +122,22 @@ public final class Roundtrip {
             case "member_start" -> Members.start(request, properties(request), JSON);
             case "member_look" -> Members.look(request, JSON);
             case "member_stop" -> Members.stop(request, JSON);
+            case "open_clients" -> openClients();
             default -> throw new IllegalArgumentException("no operation " + request.get("op"));
         };
+    }
+
+    /** The producers and consumers that are not closed, by the beans that they register for as long as they live. */
+    private static ObjectNode openClients() throws Exception {
+        ObjectNode answer = JSON.createObjectNode();
+        ArrayNode names = answer.putArray("names");
+        MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
+        for (String kind : List.of("producer", "consumer")) {
+            for (ObjectName name : beans.queryNames(new ObjectName("kafka." + kind + ":type=app-info,*"), null)) {
+                names.add(kind + " " + name.getKeyProperty("id"));
+            }
+        }
+        return answer;
     }
 
     private static Properties properties(JsonNode request, String... defaults) {

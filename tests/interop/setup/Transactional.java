@@ -27,26 +27,34 @@ final class Transactional {
         ByteArraySerializer plain = new ByteArraySerializer();
         config.put("transactional.id", request.get("name").asText());
         KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(config, plain, plain);
-        made.initTransactions();
+        try {
+            made.initTransactions();
+        } catch (RuntimeException e) {
+            made.close(Duration.ZERO);
+            throw e;
+        }
         return made;
     }
 
     /** Each step writes its values, partition by partition, and ends as it says: commit, abort, or not at all. */
     static ObjectNode transact(JsonNode request, Properties config, ObjectMapper json) throws Exception {
         KafkaProducer<byte[], byte[]> producer = producer(config, request);
-        for (JsonNode step : request.get("steps")) {
-            producer.beginTransaction();
-            for (JsonNode value : step.get("values")) {
-                byte[] bytes = value.get(1).asText().getBytes(StandardCharsets.UTF_8);
-                producer.send(new ProducerRecord<>(request.get("topic").asText(), value.get(0).asInt(), bytes, bytes)).get();
+        try {
+            for (JsonNode step : request.get("steps")) {
+                producer.beginTransaction();
+                for (JsonNode value : step.get("values")) {
+                    byte[] bytes = value.get(1).asText().getBytes(StandardCharsets.UTF_8);
+                    producer.send(new ProducerRecord<>(request.get("topic").asText(), value.get(0).asInt(), bytes, bytes)).get();
+                }
+                switch (step.get("end").asText()) {
+                    case "commit" -> producer.commitTransaction();
+                    case "abort" -> producer.abortTransaction();
+                    default -> producer.flush();
+                }
             }
-            switch (step.get("end").asText()) {
-                case "commit" -> producer.commitTransaction();
-                case "abort" -> producer.abortTransaction();
-                default -> producer.flush();
-            }
+        } finally {
+            producer.close(Duration.ZERO); // without ending what is open
         }
-        producer.close(Duration.ZERO); // without ending what is open
         return json.createObjectNode();
     }
 
