@@ -6,8 +6,9 @@ row's verdict is on the median of its paired ratios (new over old, round by roun
 interval of the sign test is at most 1.03, fail when the lower end is above it, else undecided. With --count instructions nodes
 run under valgrind and their instructions in user mode are counted: slower, but the same on a busy machine.
 
-Exit status: 0 all rows pass, 1 some row fails or is undecided, 2 something is wrong, 3 the run is void: the limit moved by more
-than 15 % between rounds, or other processes or the hypervisor had more than 5 % of the CPU during a sample.
+Exit status: 0 all rows pass, 1 some row fails or is undecided, 2 something is wrong, 3 the run is void. A round of a row does not
+count when the limit moved, or when other processes or the hypervisor had more than 5 % of the CPU; the run is void when fewer
+than two thirds of a row's rounds count.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from bench.pair.checkouts import NoCheckout, checked_out
 from bench.pair.counting import NoValgrind
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler, program
-from bench.pair.report import Verdict, limits_and_noise, remarks, rows_per_second, table, to_json, verdict
+from bench.pair.report import Verdict, counted_rounds, remarks, rows_per_second, table, to_json, verdict
 from bench.pair.rounds import LIMIT, NEW, OLD, Plan, Side, one_round
 from bench.pair.rows import LOADS, TASKS, Load, Task
 from bench.pair.sampling import Sample
 from bench.pair.statistics import Outcome
 from bench.pair.voids import reasons
 
-ROUNDS, COUNTED_ROUNDS = 9, 3
+ROUNDS, COUNTED_ROUNDS = 21, 3
 LEAST_ROUNDS = 7
 FREE_BYTES = 12 << 30
 PASSED, NOT_PASSED, BROKEN, VOID = 0, 1, 2, 3
@@ -95,9 +96,7 @@ def measured(args: argparse.Namespace, rows: list[Load | Task], path: Path, fold
             print(f"round {number + 1} of {args.rounds}: {old.label} and {new.label}", file=sys.stderr, flush=True)
             rounds.append(one_round(sides, rows, number, plan))
             verdicts = [verdict(row.name, row.unit, rounds) for row in rows]
-            limits, samples = limits_and_noise(rounds)
-            noise = {row: [each.noise for each in found if each.noise] for row, found in samples.items()}
-            void = list(reasons(limits, noise))
+            void = list(reasons(len(rounds), {row.name: len(counted_rounds(row.name, rounds)) for row in rows}))
             path.write_text(json.dumps(to_json(verdicts, rounds, about, void), indent=1) + "\n")
     return verdicts, void
 

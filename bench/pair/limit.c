@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -127,10 +128,16 @@ static Partition *partition(uint32_t index) {
 /* What follows the header of a request: key, version, correlation id, client id, tags. */
 static char *body_of(char *frame) { return frame + 4 + 8 + 2 + (unsigned char)frame[4 + 8 + 1] + 1; }
 
+/* Whether the client has closed the connection, whose end the next read then finds. */
+static int gone(void) { return errno == EPIPE || errno == ECONNRESET; }
+
 /* Sockets block: a client that does not read stops this broker. */
 static void say(Line *line, const char *answer, const char *end, int more) {
     for (ssize_t count; answer < end; answer += count)
-        if ((count = send(line->fd, answer, (size_t)(end - answer), more | MSG_NOSIGNAL)) < 0) fail("send");
+        if ((count = send(line->fd, answer, (size_t)(end - answer), more | MSG_NOSIGNAL)) < 0) {
+            if (!gone()) fail("send");
+            return;
+        }
 }
 
 static int64_t append(Partition *to, char *batch, size_t length) {
@@ -228,7 +235,10 @@ static void fetch(Line *line, char *frame) {
     say(line, answer, out, MSG_MORE);
     while (length) {
         ssize_t count = sendfile(line->fd, from->fd, &position, (size_t)length);
-        if (count <= 0) fail("sendfile");
+        if (count <= 0) {
+            if (!gone()) fail("sendfile");
+            return;
+        }
         length -= count;
     }
     static const char no_tags[3];
@@ -264,6 +274,7 @@ static void serve(Line *line) {
 int main(int argc, char **argv) {
     if (argc != 3) fail("usage: limit PORT FOLDER");
     folder = argv[2];
+    signal(SIGPIPE, SIG_IGN);  // sendfile has no flag for it
     int server = socket(AF_INET, SOCK_STREAM, 0), poll = epoll_create1(0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench.pair.rounds import LIMIT, NEW, OLD
 from bench.pair.sampling import Sample
 from bench.pair.statistics import Interval, Outcome, interval, outcome, paired_ratios
+from bench.pair.voids import counted
 
 Rounds = Sequence[Mapping[str, Mapping[str, Sample]]]
 GENERATOR_CORES = 0.5
@@ -24,22 +25,32 @@ class Verdict:
     samples: dict[str, Sample]
     ratio: Interval
     outcome: Outcome
+    counted: int
+    """Rounds that count."""
 
 
 def verdict(row: str, unit: str, rounds: Rounds) -> Verdict:
-    """Of one row over all rounds."""
-    by_side = {side: [each[row][side] for each in rounds] for side in rounds[0][row]}
+    """Of one row over the rounds that count; over all where none does, for a run that is void."""
+    chosen = [rounds[number][row] for number in counted_rounds(row, rounds)] or [each[row] for each in rounds]
+    by_side = {side: [each[side] for each in chosen] for side in chosen[0]}
     costs = {side: statistics.median(sample.cost for sample in samples) for side, samples in by_side.items()}
     middle = {side: sorted(samples, key=lambda sample: sample.cost)[len(samples) // 2] for side, samples in by_side.items()}
-    found = interval(paired_ratios([each.cost for each in by_side[OLD]], [each.cost for each in by_side[NEW]]))
-    return Verdict(row, unit, costs, middle, found, outcome(found))
+    found = interval([ratio(old, new) for old, new in zip(by_side[OLD], by_side[NEW], strict=True)])
+    return Verdict(row, unit, costs, middle, found, outcome(found), len(chosen))
 
 
-def limits_and_noise(rounds: Rounds) -> tuple[dict[str, list[float]], dict[str, list[Sample]]]:
-    """For the rules of ``voids``: the limit's costs, and all samples of which the noise is known, by row."""
-    limits = {row: [each[row][LIMIT].cost for each in rounds] for row, sides in rounds[0].items() if LIMIT in sides}
-    samples = {row: [sample for each in rounds for sample in each[row].values() if sample.noise is not None] for row in rounds[0]}
-    return limits, {row: found for row, found in samples.items() if found}
+def counted_rounds(row: str, rounds: Rounds) -> list[int]:
+    """The numbers of the rounds of a row that count, by the rules of ``voids``."""
+    limits = [each[row][LIMIT].cost for each in rounds if LIMIT in each[row]]
+    noise = [[sample.noise for sample in each[row].values() if sample.noise is not None] for each in rounds]
+    return counted(limits, noise)
+
+
+def ratio(old: Sample, new: Sample) -> float:
+    """New over old of one round: the median over its slices, each of which was measured right beside its pair."""
+    if old.slices and new.slices:
+        return statistics.median(paired_ratios(old.slices, new.slices))
+    return new.cost / old.cost
 
 
 def remarks(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -69,8 +80,8 @@ def table(verdicts: Sequence[Verdict], *, count: bool) -> str:
     """Markdown. Without ``count`` costs are CPU, with user and system time in brackets."""
     what = "instructions" if count else "CPU us (ms for tools and starts), user + system"
     lines = [
-        f"| row | {what} a | limit | old | new | switches a unit: old | new | x limit | new/old | verdict |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        f"| row | {what} a | limit | old | new | switches a unit: old | new | x limit | new/old | verdict | rounds |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for each in verdicts:
         ratio = f"{each.ratio.median:.3f} ({each.ratio.low:.3f}-{each.ratio.high:.3f})"
@@ -81,7 +92,7 @@ def table(verdicts: Sequence[Verdict], *, count: bool) -> str:
         limit = each.costs.get(LIMIT)
         times = f"{each.costs[NEW] / limit:.1f}" if limit else ""
         cells = [each.row, each.unit, *(_cost(each, side, count=count) for side in (LIMIT, OLD, NEW)), *switches, times, ratio]
-        lines.append(f"| {' | '.join(cells)} | {each.outcome.value} |")
+        lines.append(f"| {' | '.join(cells)} | {each.outcome.value} | {each.counted} |")
     return "\n".join(lines)
 
 
@@ -106,6 +117,7 @@ def to_json(verdicts: Sequence[Verdict], rounds: Rounds, about: Mapping[str, obj
                 "ratio": {"median": each.ratio.median, "low": each.ratio.low, "high": each.ratio.high},
                 "coverage": round(each.ratio.coverage, 4),
                 "verdict": each.outcome.value,
+                "counted": each.counted,
             }
             for each in verdicts
         ],

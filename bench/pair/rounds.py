@@ -6,20 +6,24 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bench.pair import counting, servers, tasks
 from bench.pair.checkouts import Checkout
 from bench.pair.frames import Frame, produce
 from bench.pair.rows import BATCH_16K, Load, Task, tail_frames
-from bench.pair.sampling import TAIL_GAP_US, LoadResult, Sample, generate, server_usage, timed
+from bench.pair.sampling import TAIL_GAP_US, LoadResult, Sample, generate, server_usage, timed, together
 from bench.pair.servers import Server
 
 WARM, COUNTED_WARM = 2_000, 300
 COUNTED_TAIL_GAP_US = 20_000
 OLD, NEW, LIMIT = "old", "new", "limit"
+PARTS, SLICES, TASK_SLICES = 20, 6, 2
+"""A timed sample has so many slices, each of a twentieth of the row's requests. The sides take turns slice by slice, for a
+machine may be a third faster for some seconds; and many short rounds, each with fresh processes, for so may a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,9 @@ class Bench:
         return result
 
     def timed(self, everything: Sequence[Server]) -> Sample:
-        """CPU microseconds a request."""
-        os.sync()  # what is dirty is written out before, not by this sample
-        requests = max(100, int(self.load.requests * self._plan.scale))
+        """CPU microseconds a request, in one slice."""
+        os.sync()  # what is dirty is written out before, not by this slice
+        requests = max(100, int(self.load.requests * self._plan.scale / PARTS))
         sample = timed(lambda: server_usage(everything), lambda: self.run(requests), lambda: server_usage([self.server]))
         self.server.check()
         return replace(sample, cost=sample.cost / sample.amount)
@@ -131,9 +135,29 @@ def load_group(sides: Sequence[Side], loads: Sequence[Load], number: int, plan: 
                         row.callback(here[side.name].stop)
                         here[side.name].await_answer()
                 benches = {side.name: Bench(load, here[side.name], plan) for side in sides}
-                for side in turned(sides, number + at):
-                    bench = benches[side.name]
-                    found(load.name, side.name, bench.counted() if plan.count else bench.timed(list(here.values())))
+                if plan.count:
+                    for side in turned(sides, number + at):
+                        found(load.name, side.name, benches[side.name].counted())
+                else:
+                    slices = in_turns(
+                        sides, SLICES, number + at, partial(timed_slice, benches=benches, everything=list(here.values()))
+                    )
+                    for name, parts in slices.items():
+                        found(load.name, name, together(parts))
+
+
+def timed_slice(side: Side, benches: Mapping[str, Bench], everything: Sequence[Server]) -> Sample:
+    """One slice of a load on a side."""
+    return benches[side.name].timed(everything)
+
+
+def in_turns(sides: Sequence[Side], times: int, by: int, sample: Callable[[Side], Sample]) -> dict[str, list[Sample]]:
+    """That many slices of each side, all sides once before any comes again."""
+    slices: dict[str, list[Sample]] = {side.name: [] for side in sides}
+    for turn in range(times):
+        for side in turned(sides, by + turn):
+            slices[side.name].append(sample(side))
+    return slices
 
 
 def task_rows(sides: Sequence[Side], wanted: Sequence[Task], number: int, plan: Plan, found: Found) -> None:
@@ -150,13 +174,16 @@ def task_rows(sides: Sequence[Side], wanted: Sequence[Task], number: int, plan: 
                     server.create(topic, 3)
                 tasks.fill_for_reader(server)
         for at, task in enumerate(wanted):
-            for side in turned(sides, number + at):
-                found(task.name, side.name, one_task(task, side, running[side.name] if running else None, number, plan))
+            times = 1 if plan.count or task.kind == "memory" else TASK_SLICES
+            slices = in_turns(sides, times, number + at, partial(one_task, task, running=running, seed=number, plan=plan))
+            for name, parts in slices.items():
+                found(task.name, name, parts[0] if len(parts) == 1 else together(parts))
 
 
-def one_task(task: Task, side: Side, server: Server | None, seed: int, plan: Plan) -> Sample:
+def one_task(task: Task, side: Side, running: Mapping[str, Server], seed: int, plan: Plan) -> Sample:
     """A row of one side."""
     assert side.checkout is not None
+    server, nodes = running.get(side.name), list(running.values())
     home = plan.folder / f"{side.name}-{task.kind}"
     try:
         if task.kind == "memory":
@@ -174,10 +201,10 @@ def one_task(task: Task, side: Side, server: Server | None, seed: int, plan: Pla
             assert server is not None
             command = tasks.command_of(task.kind, side.checkout, server)
         if task.kind == "reader":
-            return (
-                tasks.counted_reader(command, seed, plan.folder) if plan.count else tasks.timed_reader(command, seed, plan.scale)
-            )
-        return tasks.counted_tool(command, seed, plan.folder) if plan.count else tasks.timed_tool(command, seed)
+            if plan.count:
+                return tasks.counted_reader(command, seed, plan.folder)
+            return tasks.timed_reader(command, seed, nodes, plan.scale)
+        return tasks.counted_tool(command, seed, plan.folder) if plan.count else tasks.timed_tool(command, seed, nodes)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

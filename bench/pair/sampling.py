@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,8 @@ TAIL_GAP_US = 50
 @dataclass(frozen=True, slots=True)
 class Sample:
     """``cost``: in the row's unit, what ratios are made of. CPU seconds and switches are those of the measured processes;
-    ``generator``: the cores that the generator used; ``noise``: None where it was not looked at (instructions)."""
+    ``generator``: the cores that the generator used; ``noise``: None where it was not looked at (instructions); ``slices``: the
+    costs of its parts, where the sides took turns within the sample."""
 
     cost: float
     amount: int
@@ -35,10 +37,34 @@ class Sample:
     seconds: float = 0.0
     generator: float = 0.0
     noise: Noise | None = None
+    slices: tuple[float, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """As it stands in the file of results."""
         return asdict(self)
+
+
+def together(slices: Sequence[Sample]) -> Sample:
+    """One sample of several slices: their median cost, their sums, and the mean of their noise by time."""
+    seconds = sum(each.seconds for each in slices)
+
+    def mean(of: Callable[[Sample], float]) -> float:
+        return sum(of(each) * each.seconds for each in slices) / seconds if seconds else 0.0
+
+    return Sample(
+        cost=statistics.median(each.cost for each in slices),
+        amount=sum(each.amount for each in slices),
+        user=sum(each.user for each in slices),
+        system=sum(each.system for each in slices),
+        switches=sum(each.switches for each in slices),
+        seconds=seconds,
+        generator=mean(lambda each: each.generator),
+        noise=Noise(
+            mean(lambda each: each.noise.others if each.noise else 0.0),
+            mean(lambda each: each.noise.steal if each.noise else 0.0),
+        ),
+        slices=tuple(each.cost for each in slices),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,15 @@ from bench.pair.checkouts import Checkout
 from bench.pair.machine import Usage
 from bench.pair.processes import run
 from bench.pair.rows import BATCH_16K, ONE_RECORD
-from bench.pair.sampling import LoadResult, Sample, generate, timed
+from bench.pair.sampling import LoadResult, Sample, generate, server_usage, timed
 from bench.pair.servers import Server, surroundings
 
 RUN_S = 600.0
 SETTLE_S = 3.0
 """After the first answer, before memory is read."""
-TOOL_RUNS, START_RUNS = 10, 5
-READER_PASSES = 400
+TOOL_RUNS, START_RUNS = 2, 1
+READER_PASSES = 80
+"""Of a slice."""
 READER_TOPIC = "reader"
 READER_BATCHES = 400
 """Of 100 records of 100 bytes; a batch in ten has records of 1 KiB."""
@@ -56,14 +57,14 @@ def _tool_usage(command: Sequence[str], seed: int, times: int) -> Usage:
     return Usage(after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime, after.ru_nvcsw - before.ru_nvcsw)
 
 
-def timed_tool(command: Sequence[str], seed: int) -> Sample:
-    """CPU milliseconds of a run."""
+def timed_tool(command: Sequence[str], seed: int, running: Sequence[Server]) -> Sample:
+    """CPU milliseconds of a run; what the ``running`` nodes use is not in it, and not noise either."""
     found: list[Usage] = []
 
     def work() -> None:
         found.append(_tool_usage(command, seed, TOOL_RUNS))
 
-    sample = timed(lambda: Usage(0, 0, 0), work, lambda: sum(found, Usage(0, 0, 0)))
+    sample = timed(lambda: server_usage(running), work, lambda: sum(found, Usage(0, 0, 0)))
     return replace(sample, cost=(sample.user + sample.system) * 1e3 / TOOL_RUNS, amount=TOOL_RUNS)
 
 
@@ -76,8 +77,8 @@ def counted_tool(command: Sequence[str], seed: int, folder: Path) -> Sample:
     return Sample(total, 1)
 
 
-def timed_reader(command: Sequence[str], seed: int, scale: float) -> Sample:
-    """CPU microseconds of a row, as the reader's process measures itself: its imports and its planning are not in it."""
+def timed_reader(command: Sequence[str], seed: int, running: Sequence[Server], scale: float) -> Sample:
+    """CPU microseconds of a row, as the reader's process measures itself, without imports, planning and nodes."""
     said: list[dict[str, float]] = []
 
     def used() -> Usage:
@@ -87,7 +88,7 @@ def timed_reader(command: Sequence[str], seed: int, scale: float) -> Sample:
         passes = str(max(5, int(READER_PASSES * scale)))
         said.append(json.loads(run([*command, passes], surroundings(seed), Path("/"), RUN_S)))
 
-    sample = timed(lambda: Usage(0, 0, 0), work, used)
+    sample = timed(lambda: server_usage(running), work, used)
     rows = int(said[-1]["rows"])
     return replace(sample, cost=sample.cost / rows, amount=rows)
 
