@@ -1,4 +1,5 @@
-"""The opening of a connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152).
+"""The opening of a connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152), and how long it may
+take (KIP-601).
 
 An opening is a generator that yields frames to send and receives the response to each; every driver runs the same one.
 """
@@ -6,7 +7,7 @@ An opening is a generator that yields frames to send and receives the response t
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 Opening = Generator[bytes, Any, None]
 _SASL_ROUNDS = 4
+
+
+class SetupTimeout(NamedTuple):
+    """socket.connection.setup.timeout.ms and .max.ms (KIP-601): name lookup, connecting and the opening together."""
+
+    first_ms: int = 10_000
+    longest_ms: int = 30_000
+
+    def after(self, failures: int, spread: float) -> float:
+        """The limit in ms after that many failed attempts in a row: doubled by each, up to the longest.
+
+        ``spread``: a random factor near 1.0, so that nodes do not try again at the same moments.
+        """
+        if failures <= 0:
+            return float(self.first_ms)
+        return min(self.first_ms * 2.0 ** min(failures, 30) * spread, float(max(self.first_ms, self.longest_ms)))
 
 
 def versions(machine: ClientConnection) -> Opening:

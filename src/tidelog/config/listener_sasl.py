@@ -65,6 +65,11 @@ class ListenerOptions:
                 return name, self._given[name]
         return None
 
+    def given_name(self, option: str) -> str:
+        """The name under which the option was given, or the bare one."""
+        found = self.get(option)
+        return option if found is None else found[0]
+
     def value(self, option: str, mechanism: str = "") -> object:
         """The parsed value, or the default. ConfigError names the setting as it was given."""
         row = BROKER_OPTIONS[option]

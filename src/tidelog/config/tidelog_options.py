@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.options import (
-    AT_LEAST_0,
-    AT_LEAST_1,
-    BOOLEAN,
-    CLUSTER,
-    INT,
-    LONG,
-    LOW,
-    MEDIUM,
-    READ_ONLY,
-    STRING,
-    OneOf,
-    Option,
-)
+from tidelog.config.options import AT_LEAST_0, AT_LEAST_1, BOOLEAN, INT, LONG, LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
 
 PREFIX: Final = "tidelog."
 
@@ -37,13 +24,6 @@ OPTIONS = (
     Option("tidelog.oauthbearer.accept.any.issuer.and.audience", BOOLEAN, False, LOW, READ_ONLY,
            "Whether OAUTHBEARER starts without sasl.oauthbearer.expected.issuer and sasl.oauthbearer.expected.audience, and then "
            "accepts tokens that the same keys signed for other services."),
-    Option("tidelog.max.unauthenticated.connections", INT, 2000, MEDIUM, CLUSTER,
-           "The most connections of a listener whose clients have not authenticated yet: during a TLS handshake, before the end "
-           "of a SASL login, or held back by a quota. Beyond it the oldest of them is closed. Clients that have authenticated do "
-           "not count, and without TLS and SASL there is no login. Never more than half of the process's descriptors.",
-           check=AT_LEAST_1),
-    Option("tidelog.max.unauthenticated.connections.per.ip", INT, 1000, MEDIUM, CLUSTER,
-           "The same for the connections of one address, of which the oldest is closed.", check=AT_LEAST_1),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

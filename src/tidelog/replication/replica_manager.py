@@ -24,7 +24,7 @@ from tidelog.model.ports import Rng
 from tidelog.replication.alter_partition_requests import IsrChanges
 from tidelog.replication.fetch import Fetch, Gate
 from tidelog.replication.fetch_sessions import FetchContext, FetchSessionCache
-from tidelog.replication.flushing import needs_flush, next_flush, overdue
+from tidelog.replication.flush_intervals import needs_flush, next_flush, overdue
 from tidelog.replication.hosted_partitions import HostedPartitions
 from tidelog.replication.isr_and_high_watermark import grown, shrunk
 from tidelog.replication.log_dir_jobs import Background, LogDirJobs

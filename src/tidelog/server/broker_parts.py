@@ -14,6 +14,7 @@ from tidelog.broker.apis.topics.metadata_bytes import Answers
 from tidelog.broker.local_markers import write_marker
 from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.client.connection_opening import SetupTimeout
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -29,15 +30,15 @@ from tidelog.server.cluster.coordinators import Coordinators
 from tidelog.server.cluster.log_dir_reports import LogDirReports, cordoned
 from tidelog.server.cluster.metadata_publisher import MetadataPublisher
 from tidelog.server.cluster.metadata_replica import MetadataReplica
-from tidelog.server.cluster.node_login import NodeLogin
+from tidelog.server.cluster.node_login import NodeLogin, broker_login
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.log_loading import OpenLogs
 from tidelog.server.replication.replica_creation import Creating
 from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
-from tidelog.server.serving.authenticating import broker_login, sasl_of
-from tidelog.server.serving.listener import Listener
+from tidelog.server.serving.authenticating import sasl_of
+from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.upkeep.cleaner_threads import Compaction
 from tidelog.server.upkeep.periodic_tasks import Housekeeping
 
@@ -73,8 +74,9 @@ def join_cluster(
     member = open_member(config, runtime, where, ports=ports, partition_dir=partition_dir)
     replica = MetadataReplica(config, runtime, member, logs.cluster_id, on_failure)
     tls = None if replica.tls is None or config.embedded else replica.tls.towards(config.inter_broker_listener)
-    channels = Channels(runtime, str(config.node_id), NodeLogin(broker_login(config), tls))
-    to_controllers = Channels(runtime, str(config.node_id), replica.controller_login)
+    setup = SetupTimeout(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
+    channels = Channels(runtime, str(config.node_id), NodeLogin(broker_login(config), tls), setup)
+    to_controllers = Channels(runtime, str(config.node_id), replica.controller_login, setup)
     controller = ControllerLink(replica, to_controllers, runtime, config.controller_socket_timeout_ms)
     life = BrokerLife(config, controller, replica, runtime, lambda: cordoned(config, logs))
     return Membership(replica, channels, to_controllers, controller, life)
@@ -196,7 +198,7 @@ def _listeners(
     replica: MetadataReplica,
     sockets: Mapping[str, socket.socket],
 ) -> tuple[Listener, ...]:
-    count, limits = component_settings.connection_count(config), component_settings.limits(config)
+    count, limits = ConnectionCount(), component_settings.limits(config)
     made = []
     if replica.tls is not None:
         replica.tls.adopt()

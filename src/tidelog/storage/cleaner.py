@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, BadCheckpoint, encode_offsets, read_offsets
-from tidelog.storage.cleanable_range import CleanableRange, cleanable_range
+from tidelog.storage.cleanable_ratio import CleanableRange, cleanable_range
 from tidelog.storage.cleaner_filter import LastRecord, OffsetMap, TransactionFilter
 from tidelog.storage.cleaner_jobs import CLEANED_SUFFIX, CheckpointJob, CleanerJob, MapJob, RewriteJob, Source, SyncJob, source_of
 from tidelog.storage.retention import RetentionResult, set_aside

@@ -14,6 +14,7 @@ import logging
 
 from tidelog.model.ports import Buffer, File, FileSystem
 from tidelog.records.batch import HEADER_SIZE, LOG_OVERHEAD, SPAN
+from tidelog.storage.batch_positions import RecentBatches
 from tidelog.storage.batch_span import BatchSpan, span_of_rotten
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import (
@@ -27,7 +28,6 @@ from tidelog.storage.index import (
     TimeIndex,
     read_last_time_entry,
 )
-from tidelog.storage.recent_batches import RecentBatches
 from tidelog.storage.rotten_range import RottenRange, rotten_at
 from tidelog.storage.transaction_index import TransactionIndex
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidelog.client.connection import ClientConnection
-from tidelog.client.connection_opening import Opening, authentication, versions
+from tidelog.client.connection_opening import Opening, SetupTimeout, authentication, versions
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.settings import Sasl
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -78,3 +78,11 @@ def test_a_scram_server_that_says_nothing_useful_is_refused() -> None:
     talk = authentication(machine(*SERVED), Sasl("SCRAM-SHA-256", "me", "p"), "b:1", "n")
     with pytest.raises(NotAuthenticated, match="SCRAM-SHA-256 with b:1 failed"):
         opened(talk, SaslHandshakeResponse(), SaslAuthenticateResponse(auth_bytes=b"r=other"))
+
+
+def test_each_failed_attempt_doubles_the_setup_timeout_up_to_the_longest() -> None:
+    limits = SetupTimeout(1_000, 5_000)
+    assert [limits.after(failures, 1.0) for failures in range(4)] == [1_000, 2_000, 4_000, 5_000]
+    assert [limits.after(failures, 1.1) for failures in (0, 1, 2, 3)] == pytest.approx([1_000, 2_200, 4_400, 5_000])
+    assert limits.after(10**6, 0.8) == 5_000
+    assert SetupTimeout(8_000, 5_000).after(1, 1.0) == 8_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.config.listener_tls import StoreSettings, serving_tls, tls_settings, tls_warnings
+from tidelog.config.key_store_settings import StoreSettings
+from tidelog.config.listener_tls import serving_tls, tls_settings, tls_warnings
 from tidelog.config.listeners import EndPoint
 from tidelog.model.errors import ConfigError
 
@@ -37,18 +38,6 @@ def test_the_most_specific_name_decides() -> None:
     assert "canary" not in repr(found)
 
 
-def test_a_pem_file_and_texts_need_no_password() -> None:
-    assert serving_tls(PEM, "OUTSIDE", "SSL").keys == StoreSettings("ssl.keystore.location", "/node.pem")
-    texts = {"ssl.keystore.type": "PEM", "ssl.keystore.key": "canary", "ssl.keystore.certificate.chain": "chain"}
-    found = serving_tls(texts, "OUTSIDE", "SSL")
-    assert found.keys == StoreSettings("ssl.keystore.key", None, None, None, "chain", "canary")
-    assert "canary" not in repr(found)
-    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "texts"}
-    assert tls_settings(trust, "OUTSIDE", "SSL").trusted == StoreSettings(
-        "ssl.truststore.certificates", None, None, None, "texts"
-    )
-
-
 def test_only_a_listeners_own_setting_asks_for_certificates_beside_sasl() -> None:
     bare = {**PEM, "ssl.client.auth": "required"}
     assert tls_settings(bare, "OUTSIDE", "SSL").client_auth == "required"
@@ -73,22 +62,6 @@ def test_settings_of_tls_without_a_listener_that_speaks_it_are_named() -> None:
     ("given", "problem"),
     [
         ({}, f"has no certificate. Set {OWN}keystore.location"),
-        ({"ssl.keystore.location": "/f"}, "ssl.keystore.password is not set"),
-        ({"ssl.keystore.password": "canary"}, "ssl.keystore.password is set, but ssl.keystore.location is not"),
-        ({**PEM, "ssl.keystore.password": "canary"}, "PEM has no password"),
-        ({**PEM, "ssl.truststore.password": "canary"}, "ssl.truststore.password is set, but ssl.truststore.location is not"),
-        ({"ssl.keystore.key": "canary", "ssl.keystore.certificate.chain": "c"}, "Set ssl.keystore.type=PEM"),
-        ({"ssl.keystore.type": "PEM", "ssl.keystore.key": "canary"}, "belong together"),
-        ({**PEM, "ssl.keystore.key": "canary", "ssl.keystore.certificate.chain": "c"}, "Remove one of them"),
-        (
-            {
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.key": "c",
-                "ssl.keystore.certificate.chain": "c",
-                f"{OWN}keystore.password": "p",
-            },
-            "PEM has no password",
-        ),
         ({**PEM, "ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "holds TLSv1.1, which is not served"),
         ({**PEM, "ssl.cipher.suites": "RC4"}, "ssl.cipher.suites holds RC4"),
         ({**PEM, "ssl.endpoint.identification.algorithm": "LDAPS"}, "must be https, or empty"),

@@ -25,7 +25,7 @@ def attributes_read() -> set[str]:
         # A client's settings have names of brokers' options too, and reading them is no broker's doing.
         if not is_declaration and path.parent.name not in ("messages", "definitions", "client", "spark"):
             names.update(READ.findall(path.read_text()))
-    for path in (SRC / "config").glob("listener_*.py"):
+    for path in (*(SRC / "config").glob("listener_*.py"), SRC / "config/key_store_settings.py"):
         # listener_sasl also names the options that it refuses.
         pattern = OF_A_LISTENER if path.stem == "listener_sasl" else QUOTED
         names.update(name.replace(".", "_") for name in pattern.findall(path.read_text()))

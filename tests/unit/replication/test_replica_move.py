@@ -9,7 +9,7 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import CorruptBatch, iter_headers
 from tidelog.replication import replica_move
-from tidelog.replication.flushing import next_flush
+from tidelog.replication.flush_intervals import next_flush
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
 from tidelog.storage import reading

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from tests.certificates import Authority as OtherAuthority
-from tidelog.config.key_stores import certificates_of
+from tidelog.config.key_store_formats import certificates_of
 from tidelog.model.errors import ConfigError
 from tidelog.security.authority import Authority, Identity
 from tidelog.security.certificates import parse_certificate

@@ -226,7 +226,7 @@ ONLY_WHERE_SWITCHED_ON = (
     "tidelog.config.authorizer",
     "tidelog.config.jaas",
     "tidelog.config.jks",
-    "tidelog.config.key_stores",
+    "tidelog.config.key_store_formats",
     "tidelog.config.listener_oauth",
     "tidelog.config.listener_sasl",
     "tidelog.config.listener_tls",

@@ -19,7 +19,7 @@ from tidelog.records.record import Record, iter_records
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage import reading
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, read_offsets
-from tidelog.storage.cleanable_range import cleanable_range
+from tidelog.storage.cleanable_ratio import cleanable_range
 from tidelog.storage.cleaner import Cleaning, LogCleaner
 from tidelog.storage.cleaner_jobs import CleaningInterrupted
 from tidelog.storage.log_config import LogConfig, Origin

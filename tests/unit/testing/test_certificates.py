@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, Producer
 
 from tests.unit.testing.test_access import QUIET, produced
 from tidelog.client import AdminClient
-from tidelog.config.key_stores import certificates_of
+from tidelog.config.key_store_formats import certificates_of
 from tidelog.security.certificates import parse_certificate
 from tidelog.testing import Broker, allow
 from tidelog.testing.certificates import Certificates

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.secure.making import AUTHORITY, AUTHORITY_KEY, write_private
 from tidelog.cli.secure.node_settings import KEY_STORE, SETTINGS
-from tidelog.config.key_stores import certificates_of
+from tidelog.config.key_store_formats import certificates_of
 from tidelog.model.errors import ConfigError
 from tidelog.security.authority import Authority, Identity
 from tidelog.security.certificates import parse_certificate

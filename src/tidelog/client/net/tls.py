@@ -1,6 +1,6 @@
 """A client's certificates and keys: converts Kafka's ``ssl.*`` settings for Python's ``ssl`` and librdkafka.
 
-Stores are PEM, PKCS12 or JKS (``config.key_stores``); this module reads the files and makes TLS contexts, for a node's own
+Stores are PEM, PKCS12 or JKS (``config.key_store_formats``); this module reads the files and makes TLS contexts, for a node's own
 listeners and connections, too.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 from tidelog.client.settings import Tls
-from tidelog.config.key_stores import (
+from tidelog.config.key_store_formats import (
     LARGEST_STORE_BYTES,
     KeyPair,
     is_pem,

@@ -27,8 +27,6 @@ class EnvelopeRequest(Message):
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
 
-    SECRET: ClassVar[tuple[str, ...]] = ("request_data",)
-
     def __init__(
         self,
         request_data: bytes = b"",
@@ -63,8 +61,6 @@ class EnvelopeResponse(Message):
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
-
-    SECRET: ClassVar[tuple[str, ...]] = ("response_data",)
 
     def __init__(
         self,

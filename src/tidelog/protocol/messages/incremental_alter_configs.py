@@ -102,8 +102,6 @@ class AlterConfigsResource(Structure):
 class AlterableConfig(Structure):
     __slots__ = ("name", "config_operation", "value")
 
-    SECRET: ClassVar[tuple[str, ...]] = ("value",)
-
     def __init__(
         self,
         name: str = "",

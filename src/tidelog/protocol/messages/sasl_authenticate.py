@@ -32,8 +32,6 @@ class SaslAuthenticateRequest(Message):
     MAX_VERSION: ClassVar[int] = 2
     FLEXIBLE_FROM: ClassVar[int] = 2
 
-    SECRET: ClassVar[tuple[str, ...]] = ("auth_bytes",)
-
     def __init__(
         self,
         auth_bytes: bytes = b"",
@@ -64,8 +62,6 @@ class SaslAuthenticateResponse(Message):
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 2
     FLEXIBLE_FROM: ClassVar[int] = 2
-
-    SECRET: ClassVar[tuple[str, ...]] = ("auth_bytes",)
 
     def __init__(
         self,

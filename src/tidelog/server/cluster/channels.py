@@ -20,6 +20,7 @@ from enum import Enum
 from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Line
 from tidelog.model.addresses import is_address
@@ -31,8 +32,7 @@ log = logging.getLogger(__name__)
 
 BACKOFF_MS = 50
 LONGEST_BACKOFF_MS = 1000
-SETUP_TIMEOUT_S = 10.0
-"""For name lookup, connecting and versions together (socket.connection.setup.timeout.ms)."""
+SETUP = SetupTimeout()
 IN_FLIGHT = 16
 """Requests sent but unanswered; further ones are queued."""
 MOST_IDLE_CHANNELS = 256
@@ -63,10 +63,17 @@ class Channel:
     """One connection to one node for one purpose; created by ``Channels.to``."""
 
     def __init__(
-        self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str, login: NodeLogin = PLAIN_TEXT
+        self,
+        runtime: LoopRuntime,
+        client_id: str,
+        host: str,
+        port: int,
+        purpose: str,
+        login: NodeLogin = PLAIN_TEXT,
+        setup: SetupTimeout = SETUP,
     ) -> None:
         self._runtime = runtime
-        self._login = login
+        self._login, self._setup = login, setup
         self._client_id = client_id
         self.host, self.port, self.purpose = host, port, purpose
         self._line: Line | None = None
@@ -141,14 +148,16 @@ class Channel:
             self.line_lost(line, ConnectionAbortedError(detail))
 
     async def _open(self) -> None:
+        spread = 1.0
         if self._failures:
+            spread = 0.8 + 0.4 * self._runtime.rng.random()
             longest = min(BACKOFF_MS << min(self._failures - 1, 10), LONGEST_BACKOFF_MS)
-            pause_s = longest * (0.8 + 0.4 * self._runtime.rng.random()) / 1000
+            pause_s = longest * spread / 1000
             # The back-off counts from the failure, so a request long afterwards does not wait; the node may have restarted.
             await asyncio.sleep(max(0.0, self._failed_s + pause_s - self._runtime.loop.time()))
         line = Line(ClientConnection(self._client_id), self.line_lost, self.pump, _without_answer)
         try:
-            async with asyncio.timeout(SETUP_TIMEOUT_S):
+            async with asyncio.timeout(self._setup.after(self._failures, spread) / 1000):
                 await open_line(self._runtime, line, self._login, self.host, self.port, await self._address())
         except (OSError, ValueError, ProtocolViolation, NotAuthenticated) as error:  # ValueError: a name that cannot be one
             self._failures += 1
@@ -211,11 +220,11 @@ def _without_answer(reason: Exception) -> Exception:
 class Channels:
     """The channels of one node."""
 
-    def __init__(self, runtime: LoopRuntime, client_id: str, login: NodeLogin = PLAIN_TEXT) -> None:
-        """``login``: what the listeners ask of this node."""
+    def __init__(self, runtime: LoopRuntime, client_id: str, login: NodeLogin = PLAIN_TEXT, setup: SetupTimeout = SETUP) -> None:
+        """``login``: what the listeners ask of this node. ``setup``: how long opening a connection may take."""
         self._runtime = runtime
         self._client_id = client_id
-        self._login = login
+        self._login, self._setup = login, setup
         self._channels: dict[tuple[str, int, str], Channel] = {}
         self._closed = False
 
@@ -231,7 +240,8 @@ class Channels:
             if len(self._channels) >= MOST_IDLE_CHANNELS:
                 for old in [where for where, each in self._channels.items() if each.idle]:
                     self._channels.pop(old).close()
-            found = self._channels[key] = Channel(self._runtime, self._client_id, host, port, purpose, self._login)
+            found = Channel(self._runtime, self._client_id, host, port, purpose, self._login, self._setup)
+            self._channels[key] = found
             if self._closed:
                 found.close()
         return found

@@ -23,12 +23,12 @@ from tidelog.server import component_settings
 from tidelog.server.cluster.authorizing import access_control
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
-from tidelog.server.cluster.node_login import NodeLogin
+from tidelog.server.cluster.node_login import NodeLogin, controller_login
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby_registration import Registration
 from tidelog.server.cluster.state_change_logger import MetadataNews
 from tidelog.server.runtime import Alarm, LoopRuntime
-from tidelog.server.serving.authenticating import controller_login, sasl_of
+from tidelog.server.serving.authenticating import sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.serving.securing import node_tls
@@ -112,7 +112,7 @@ class MetadataReplica:
             quotas=self.quotas.quotas,
             access=self.access,
         )
-        count, limits = count or component_settings.connection_count(self.config), component_settings.limits(self.config)
+        count, limits = count or ConnectionCount(), component_settings.limits(self.config)
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime)
             tls = None if self.tls is None else self.tls.listener(name)

@@ -17,15 +17,12 @@ from tidelog.model.errors import ConfigError
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
 from tidelog.security.scram import ScramMechanism, ScramServer, users
-from tidelog.security.scram_strangers import Strangers
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.violations import LogLimit
 
 log = logging.getLogger(__name__)
 
 NONCE_BYTES = 24
-_SECRET = secrets.token_bytes(32)
-"""Of this process. All listeners show the same salt for an unknown user; different ones would tell that there is no such user."""
 
 
 class FailureLog:
@@ -51,7 +48,8 @@ class FailureLog:
 def listener_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener:
     """What the connections of a SASL listener share."""
     settings = sasl_settings(config.static, name)
-    mechanisms = {each.name: _mechanism(each, node, runtime) for each in settings.mechanisms.values()}
+    secret = secrets.token_bytes(32)
+    mechanisms = {each.name: _mechanism(each, node, secret, runtime) for each in settings.mechanisms.values()}
     return sasl_listener(
         node,
         node.apis,
@@ -64,7 +62,7 @@ def listener_of(name: str, node: ServingNode, config: BrokerConfig, runtime: Loo
     )
 
 
-def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: LoopRuntime) -> Mechanism:
+def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes, runtime: LoopRuntime) -> Mechanism:
     if settings.oauth is not None:
         return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
     if settings.name == "PLAIN":
@@ -75,10 +73,8 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: Loop
     def credential(name: str) -> ScramCredential | None:
         return node.image.scram.get((name, kind))
 
-    strangers = Strangers(kind, kind.digest, _SECRET, lambda: node.image.scram)
-
     def begin() -> SaslServer:
-        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), strangers)
+        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), secret)
 
     return Mechanism(begin, settings.max_reauth_ms)
 

@@ -6,8 +6,16 @@ import ssl
 from typing import NamedTuple
 
 from tidelog.client.net.tls import allow_versions, read_store, show, trust
-from tidelog.config.key_stores import KeyPair, certificates_of, pem_certificates, pem_pair, read_key_store, read_trust_store
-from tidelog.config.listener_tls import StoreSettings, TlsSettings
+from tidelog.config.key_store_formats import (
+    KeyPair,
+    certificates_of,
+    pem_certificates,
+    pem_pair,
+    read_key_store,
+    read_trust_store,
+)
+from tidelog.config.key_store_settings import StoreSettings
+from tidelog.config.listener_tls import TlsSettings
 from tidelog.model.der import DerError
 from tidelog.model.errors import ConfigError
 from tidelog.security.certificates import Certificate, parse_certificate

@@ -12,7 +12,7 @@ from tests.certificates import Authority as OtherAuthority
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.secure.making import make
 from tidelog.cli.secure.rotation import replace_private, rotate
-from tidelog.config.key_stores import certificates_of
+from tidelog.config.key_store_formats import certificates_of
 from tidelog.model.errors import ConfigError
 from tidelog.security.certificates import parse_certificate
 

@@ -16,7 +16,7 @@ from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.net.tls import material, tls_context
 from tidelog.client.settings import ClientSettings, Tls, parse_settings
-from tidelog.config.key_stores import LARGEST_STORE_BYTES
+from tidelog.config.key_store_formats import LARGEST_STORE_BYTES
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.testing import Broker

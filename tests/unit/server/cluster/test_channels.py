@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.controllers import free_ports
+from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.net.async_connection import RawAnswer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
@@ -411,3 +412,27 @@ def test_a_request_goes_out_in_the_highest_common_version_or_in_the_one_that_is_
         await asyncio.gather(*asks)
 
     world.run(main)
+
+
+def test_a_node_that_says_nothing_is_given_the_setup_timeout_and_twice_as_long_next_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float] = []
+    timeout = asyncio.timeout
+
+    def noted(seconds: float) -> asyncio.Timeout:
+        limits.append(seconds)
+        return timeout(seconds)
+
+    async def main() -> None:
+        monkeypatch.setattr(asyncio, "timeout", noted)
+        world.server.silent = True
+        quick = Channels(world.runtime, "test", setup=SetupTimeout(20, 5_000))
+        for _ in range(2):
+            with pytest.raises(ChannelError):
+                await quick.to("127.0.0.1", world.server.port, "test").ask(MetadataRequest(), timeout_ms=LONG_MS)
+        quick.close()
+
+    world.run(main)
+    assert limits[0] == 0.02
+    assert 0.8 * 0.04 <= limits[1] <= 1.2 * 0.04

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from tests.unit.server.secured_nodes import secured_nodes
-from tests.unit.server.serving.test_authenticating import Place
+from tests.unit.server.serving.test_authenticating import SETTINGS, Place
 from tidelog.client.settings import Sasl
+from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.channels import ChannelError, Channels
-from tidelog.server.cluster.node_login import NodeLogin
+from tidelog.server.cluster.node_login import NodeLogin, broker_login, controller_login, own_login
 from tidelog.server.cluster.raft_channels import Peers
 from tidelog.server.serving.connection_states import State
 
@@ -111,3 +114,38 @@ def test_three_nodes_elect_forward_and_replicate_as_logged_in_users(tmp_path: Pa
 
     world.run(main)
     world.close()
+
+
+def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
+    config = BrokerConfig.from_properties(SETTINGS)
+    assert own_login(config, "OUTSIDE", "PLAIN", "o") == own_login(config, "OUTSIDE", None, "o") == Sasl("PLAIN", "node", "n0de")
+    assert own_login(config, "PLAINTEXT", "PLAIN", "o") is None
+    with pytest.raises(ConfigError, match=r"listener\.name\.outside\.scram-sha-256\.sasl\.jaas\.config"):
+        own_login(config, "OUTSIDE", "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol")
+    with pytest.raises(ConfigError, match="is GSSAPI, but listener OUTSIDE offers PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+        own_login(config, "OUTSIDE", "GSSAPI", "sasl.mechanism.inter.broker.protocol")
+    scram = {"listener.name.outside.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="n" password="p";'}
+    config = BrokerConfig.from_properties({**SETTINGS, **scram})
+    assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
+
+
+def test_brokers_and_controllers_have_logins_of_their_own() -> None:
+    entry = PLAIN_MODULE + ' required username="node" password="n0de" user_node="n0de";'
+    cluster = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@localhost:3",
+        "listeners": "INSIDE://localhost:1,CONTROLLER://localhost:3",
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.inside.plain.sasl.jaas.config": entry,
+        "listener.name.controller.plain.sasl.jaas.config": entry.replace("node", "other"),
+    }
+    config = BrokerConfig.from_properties(cluster)
+    assert broker_login(config) == Sasl("PLAIN", "node", "n0de")
+    assert controller_login(config) == Sasl("PLAIN", "other", "n0de")
+    plain = {"listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    assert controller_login(BrokerConfig.from_properties({**cluster, **plain})) is None
+    assert broker_login(BrokerConfig.from_properties(SETTINGS)) is None

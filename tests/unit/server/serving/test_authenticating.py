@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,19 +16,13 @@ from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Line
 from tidelog.client.settings import Sasl
-from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.jaas import PLAIN_MODULE
 from tidelog.config.resolve import BrokerConfig
-from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.security.scram import ScramMechanism, credential_of, salted_password
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
-from tidelog.server.serving.authenticating import (
-    broker_login,
-    controller_login,
-    own_login,
-    sasl_of,
-)
+from tidelog.server.serving.authenticating import sasl_of
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
 
@@ -85,19 +78,16 @@ class Place:
 
         self.runtime.loop.run_until_complete(bounded())
 
-    def close(self) -> None:
-        self.listener.stop_accepting()
-        for each in list(self.listener.connections):
-            each.close()
-        self.runtime.loop.run_until_complete(self.runtime.close())
-        self.runtime.loop.close()
-
 
 @pytest.fixture
 def place() -> Iterator[Place]:
     place = Place()
     yield place
-    place.close()
+    place.listener.stop_accepting()
+    for each in list(place.listener.connections):
+        each.close()
+    place.runtime.loop.run_until_complete(place.runtime.close())
+    place.runtime.loop.close()
 
 
 @pytest.mark.parametrize(("mechanism", "user", "password"), [("PLAIN", "alice", "secret"), ("SCRAM-SHA-512", "carol", "pencil")])
@@ -161,44 +151,6 @@ def test_a_large_frame_of_a_stranger_closes_the_connection_and_one_of_a_user_doe
     place.run(main)
 
 
-@pytest.mark.parametrize(
-    ("limit", "option"), [(2**31 - 1, r"sasl\.server\.max\.receive\.size"), (1000, r"socket\.request\.max\.bytes")]
-)
-def test_a_frame_that_is_too_large_names_the_option_that_says_so(
-    limit: int, option: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    place = Place(max_request_bytes=limit)
-
-    async def main() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
-        writer.write((600_000).to_bytes(4) + b"\0\x12\0\0")
-        assert await reader.read() == b""
-        writer.close()
-
-    with caplog.at_level("INFO"):
-        place.run(main)
-    place.close()
-    assert re.search(rf"a frame of 600000 bytes, allowed are 0 to \d+ \({option}", caplog.text)
-
-
-def test_the_oldest_client_that_has_not_logged_in_goes_and_users_stay(place: Place) -> None:
-    async def main() -> None:
-        place.listener.change_limits(Limits(max_unauthenticated_per_ip=2))
-        users = [await place.login("PLAIN", "alice", "secret") for _ in range(4)]
-        silent = [await asyncio.open_connection("127.0.0.1", place.listener.port) for _ in range(3)]
-        assert await silent[0][0].read() == b""
-        users.append(await place.login("SCRAM-SHA-512", "carol", "pencil"))
-        assert await silent[1][0].read() == b""
-        assert (len(place.listener.newcomers), len(place.listener.connections)) == (1, 6)
-        for each in users:
-            assert await place.served(each)
-            each.close(ConnectionAbortedError())
-        for _, writer in silent:
-            writer.close()
-
-    place.run(main)
-
-
 def test_a_client_that_says_nothing_is_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "AUTHENTICATE_WITHIN_S", 0.05)
 
@@ -213,38 +165,3 @@ def test_a_client_that_says_nothing_is_let_go(place: Place, monkeypatch: pytest.
         line.close(ConnectionAbortedError())
 
     place.run(main)
-
-
-def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
-    config = BrokerConfig.from_properties(SETTINGS)
-    assert own_login(config, "OUTSIDE", "PLAIN", "o") == own_login(config, "OUTSIDE", None, "o") == Sasl("PLAIN", "node", "n0de")
-    assert own_login(config, "PLAINTEXT", "PLAIN", "o") is None
-    with pytest.raises(ConfigError, match=r"listener\.name\.outside\.scram-sha-256\.sasl\.jaas\.config"):
-        own_login(config, "OUTSIDE", "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol")
-    with pytest.raises(ConfigError, match="is GSSAPI, but listener OUTSIDE offers PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
-        own_login(config, "OUTSIDE", "GSSAPI", "sasl.mechanism.inter.broker.protocol")
-    scram = {"listener.name.outside.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="n" password="p";'}
-    config = BrokerConfig.from_properties({**SETTINGS, **scram})
-    assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
-
-
-def test_brokers_and_controllers_have_logins_of_their_own() -> None:
-    entry = PLAIN_MODULE + ' required username="node" password="n0de" user_node="n0de";'
-    cluster = {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": "1@localhost:3",
-        "listeners": "INSIDE://localhost:1,CONTROLLER://localhost:3",
-        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "INSIDE",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.inside.plain.sasl.jaas.config": entry,
-        "listener.name.controller.plain.sasl.jaas.config": entry.replace("node", "other"),
-    }
-    config = BrokerConfig.from_properties(cluster)
-    assert broker_login(config) == Sasl("PLAIN", "node", "n0de")
-    assert controller_login(config) == Sasl("PLAIN", "other", "n0de")
-    plain = {"listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}
-    assert controller_login(BrokerConfig.from_properties({**cluster, **plain})) is None
-    assert broker_login(BrokerConfig.from_properties(SETTINGS)) is None

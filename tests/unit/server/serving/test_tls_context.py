@@ -9,7 +9,7 @@ import pytest
 
 from tests.certificates import Authority, java_trust_store
 from tests.unit.server.serving.tls_pairs import AUTHORITY, NODE, given, secured_pair, stored
-from tidelog.config.key_stores import KeyPair
+from tidelog.config.key_store_formats import KeyPair
 from tidelog.config.listener_tls import TlsSettings, tls_settings
 from tidelog.model.errors import ConfigError
 from tidelog.server.serving.tls_context import certificate_of, client_context, read_stores, server_context

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.certificates import Authority
 from tidelog.client.net.tls import show, trust
-from tidelog.config.key_stores import KeyPair
+from tidelog.config.key_store_formats import KeyPair
 from tidelog.config.listener_tls import tls_settings
 from tidelog.server.serving.tls_listener import TlsListener
 from tidelog.server.serving.tls_replacing import load

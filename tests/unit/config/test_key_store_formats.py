@@ -10,7 +10,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.certificates import Authority, java_trust_store
-from tidelog.config.key_stores import KeyPair, StoreError, certificates_of, is_pem, pem_pair, read_key_store, read_trust_store
+from tidelog.config.key_store_formats import (
+    KeyPair,
+    StoreError,
+    certificates_of,
+    is_pem,
+    pem_pair,
+    read_key_store,
+    read_trust_store,
+)
 
 STORES = Path(__file__).parents[2] / "golden" / "stores"
 AUTHORITY = Authority()

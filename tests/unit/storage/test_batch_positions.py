@@ -1,6 +1,6 @@
 """The last batches of a segment, in memory."""
 
-from tidelog.storage.recent_batches import LIMIT, RecentBatches
+from tidelog.storage.batch_positions import LIMIT, RecentBatches
 
 
 def of(count: int, *, first: int = 10) -> RecentBatches:

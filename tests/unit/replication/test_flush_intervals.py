@@ -5,7 +5,7 @@ from tests.unit.replication.followed import followed, produce
 from tests.unit.replication.world import NOW_MS
 from tests.unit.storage.managed_logs import TOPIC, manager
 from tests.unit.storage.managed_logs import partition as of
-from tidelog.replication.flushing import needs_flush, next_flush, overdue
+from tidelog.replication.flush_intervals import needs_flush, next_flush, overdue
 from tidelog.storage.log_config import LogConfig
 from tidelog.testing.simulation.disk import SimDisk
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.storage.test_cleaner import COMPACT, append, new_log, roll
-from tidelog.storage.cleanable_range import CleanableRange, cleanable_range
+from tidelog.storage.cleanable_ratio import CleanableRange, cleanable_range
 
 
 def test_how_far_a_log_may_be_cleaned(tmp_path: Path) -> None:
