@@ -32,6 +32,8 @@ SETTINGS = {
     "metadata.log.max.snapshot.interval.ms": "8000",
     "metadata.max.retention.ms": "12000",
 }
+MEND_S = 150.0
+"""A node tries to mend a range again after at most twice the time that it could not, which is that of the faults."""
 TOPICS = {"plain": 4, "tx": 3, "shared": 4}
 
 
@@ -51,6 +53,8 @@ class Report:
     faults: dict[str, int] = field(default_factory=dict)
     rare: dict[str, int] = field(default_factory=dict)
     """Branches that most runs of a cluster never take."""
+    digest: str = ""
+    """A hash of every byte that was sent, from where to where and when: the same for two runs that did the same."""
 
 
 class ClusterRun:
@@ -66,7 +70,7 @@ class ClusterRun:
         self.faults = Faults(self.cluster, self.rng.getrandbits(64))
         self.checks = Checks(self.cluster, self.history)
         self.finished = False
-        self._next_repair = 0.0
+        self._next_look = 0.0
 
     def client(self) -> Client:
         """One more machine that talks to the cluster."""
@@ -110,15 +114,25 @@ class ClusterRun:
         self._go_on(3.0)
         self._until(self.cluster.healthy, self.heal_s, "every partition is led and in sync at the end")
         self._until(self.checks.transactions_ended, self.heal_s, "every transaction has ended")
+        self._until(self._mended, MEND_S, "known damage is replaced by what other replicas have")
         self._compare(admin.client)
         return self._report()
 
     def _repaired(self) -> bool:
         """Looked at once in a while: a repair restarts processes."""
-        if self.agenda.now < self._next_repair:
+        return self._due() and self.faults.damage.repair() and self.cluster.serving()
+
+    def _mended(self) -> bool:
+        """Nodes replace what they know to be damaged, the first time within ten seconds; until then a replica's file differs, and
+        readers get an error for the batch. Looked at once in a while: it looks at every segment."""
+        return self._due() and self.cluster.mended()
+
+    def _due(self) -> bool:
+        """Once in a virtual second."""
+        if self.agenda.now < self._next_look:
             return False
-        self._next_repair = self.agenda.now + 1.0
-        return self.faults.damage.repair() and self.cluster.serving()
+        self._next_look = self.agenda.now + 1.0
+        return True
 
     def _workload(self, admin: Admin) -> list:
         history, stop = self.history, lambda: self.finished
@@ -188,6 +202,7 @@ class ClusterRun:
             steps=self.agenda.steps,
             faults=dict(self.faults.done),
             rare=dict(self._rare()),
+            digest=self.cluster.network.digest(),
         )
 
     def _rare(self) -> collections.Counter[str]:

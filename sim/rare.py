@@ -17,6 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.raft import log_changes
 from tidelog.replication import follower_log
+from tidelog.server.replication.repairing import Repairing
 from tidelog.storage import recovery
 from tidelog.storage import unified_log as storage_log
 from tidelog.storage.log_table import LogTable
@@ -75,6 +76,7 @@ LOOKED_AT: tuple[tuple[Any, str, Seen], ...] = (
     (LogSegment, "_index_again", _calls("indexes made anew")),
     (recovery, "recover_segment", _recovered),
     (storage_log, "validate_replicated", _refused),
+    (Repairing, "_mended", _calls("damaged ranges mended")),
     (ProducerStateManager, "check", _fenced),
     (ProducerStateManager, "check_marker", _fenced),
     (transitions, "init", _fenced),

@@ -15,8 +15,10 @@ from sim.cluster_checks import Violation
 from sim.cluster_run import counts, read_reports, summary
 from sim.cluster_world import ClusterRun
 from sim.rare import counted
+from tidelog.records.batch import iter_headers
 from tidelog.storage import unified_log as storage_log
 from tidelog.storage.log_table import LogTable
+from tidelog.testing.simulation.machines import Machine
 
 # A coroutine that nobody awaited would be a leak of the node: those of dead machines are closed by the simulator.
 pytestmark = [pytest.mark.filterwarnings("error:coroutine .* was never awaited"), pytest.mark.timeout(600)]
@@ -75,6 +77,30 @@ def test_a_record_that_goes_missing_is_a_violation() -> None:
     run.checks.records = forget_one  # type: ignore[method-assign]
     with pytest.raises(Violation, match=r"high watermark|acknowledged|differ"):
         run.run()
+
+
+def test_a_batch_that_was_damaged_just_before_the_end_is_mended_before_replicas_are_compared() -> None:
+    """Seed 112 compared them while the node that had found the damage at its start was about to mend it."""
+    run = ClusterRun(1, busy_s=4.0)
+    honest = run.faults.end
+
+    def damage_and_end() -> None:
+        machine = next(each for each in run.cluster.brokers if each.serving)
+        path = segments_of(machine, "plain-0")[-1]
+        file = machine.disk.open(path, write=False)
+        *_, batch = iter_headers(file.read(0, file.size()))
+        machine.disk.flip(path, batch.position + batch.size - 1, 3)
+        run.faults.damage.machines.add(machine.node_id)
+        machine.kill()
+        honest()
+
+    run.faults.end = damage_and_end  # type: ignore[method-assign]
+    assert run.run().rare["damaged ranges mended"] == 1
+
+
+def segments_of(machine: Machine, partition: str) -> list[str]:
+    names = [f"/data/{partition}/{name}" for name in machine.disk.listdir(f"/data/{partition}") if name.endswith(".log")]
+    return [name for name in names if machine.disk.stat(name).size]
 
 
 def test_a_run_with_too_little_in_it_does_not_count() -> None:

@@ -91,7 +91,7 @@ class SimCluster:
         self.network = Network(self.agenda, self.rng.getrandbits(64))
         self.machines: list[Machine] = []
         self.why = ""
-        """What ``healthy`` found wrong in its last call."""
+        """What ``healthy`` or ``mended`` found wrong in its last call."""
         self.directories: dict[int, Uuid] = {}
         """The id of each node's metadata directory."""
         self._processes: list[SimLoop] = []
@@ -223,7 +223,9 @@ class SimCluster:
         """Whether no serving broker knows of damaged batches in its replicas."""
         serving = [each.node.broker.replicas for each in self.brokers if each.serving and isinstance(each.node, Node)]
         logs = [each.log for replicas in serving for each in replicas.partitions()]
-        return not any(damages(log) for log in logs if log is not None)
+        found = [f"{log.dir}: offset {each.rotten.first_offset}" for log in logs if log is not None for each in damages(log)]
+        self.why = f"damaged: {', '.join(found)}" if found else "mended"
+        return not found
 
     def state(self) -> str:
         """The nodes' states, for the text of a violation."""
