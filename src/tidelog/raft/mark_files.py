@@ -45,6 +45,12 @@ def read_flushed(fs: FileSystem, directory: str) -> LogEnd:
     return LogEnd(-1, 0 if alone is None else alone[0])
 
 
+def flushed_is_damaged(fs: FileSystem, directory: str) -> bool:
+    """Whether ``tidelog-flushed`` is there and does not read. Raises OSError."""
+    raw = read_file(fs, f"{directory}/{FLUSHED}")
+    return raw is not None and _decode(raw, 2) is None and _decode(raw, 1) is None
+
+
 def encode_flushed(mark: LogEnd) -> bytes:
     """The file's contents."""
     return _encode(mark.offset, mark.epoch)

@@ -67,6 +67,7 @@ class MetadataLog:
         """The end that the log had with the damaged part, or a later one."""
         self._flushed_mark = read_flushed(fs, log.dir)
         self._mark_in_job: LogEnd | None = None
+        self._mark_is_damaged = False
 
     @property
     def dir(self) -> str:
@@ -140,7 +141,9 @@ class MetadataLog:
         an epoch, and now and then: no checksum in a batch covers its epoch."""
         job = self.log.flush_job()
         reached = LogEnd(self.last_epoch, job.upto)
-        if reached.epoch != self._flushed_mark.epoch or reached.offset >= self._flushed_mark.offset + MARK_EVERY:
+        lags = reached.epoch != self._flushed_mark.epoch or reached.offset >= self._flushed_mark.offset + MARK_EVERY
+        if lags or self._mark_is_damaged:
+            self._mark_is_damaged = False
             job.file_writes.append((FLUSHED, encode_flushed(reached)))
             self._mark_in_job = reached
         return job
@@ -151,6 +154,10 @@ class MetadataLog:
         if self._mark_in_job is not None:
             self._flushed_mark, self._mark_in_job = self._mark_in_job, None
         return self.log.recovery_point
+
+    def flushed_mark_is_damaged(self) -> None:
+        """The note of what is flushed is written again with the next flush."""
+        self._mark_is_damaged = True
 
     def committed(self, high_watermark: int) -> None:
         """The quorum has committed everything below ``high_watermark``."""

@@ -143,7 +143,8 @@ class Quorum:
         self.timer = ElectionTimer(config.election_timeout_ms, config.election_backoff_max_ms, rng)
         self._shut_down_ms: int | None = None
         self._story: deque[str] = deque(maxlen=STORY)
-        self._persisted = state
+        self.persisted = state
+        """What the quorum-state file holds, once every effect so far is done; None before the first."""
         self._epoch = max(state.leader_epoch if state is not None else 0, shape.last_epoch)
         deadline_ms = self.timer.deadline_ms(now_ms)
         current = state if state is not None and state.leader_epoch == self._epoch else None
@@ -243,8 +244,8 @@ class Quorum:
             voters=self.log.voters.ids if static else (),
             version=0 if static else 1,
         )
-        if state != self._persisted:
-            self._persisted = state
+        if state != self.persisted:
+            self.persisted = state
             self.effects.add(Persist(state))
 
     # the moves
@@ -347,7 +348,7 @@ class Quorum:
     def check(self) -> None:
         """Asserts the invariants."""
         self.log.check()
-        assert self._persisted is None or self._persisted.leader_epoch <= self._epoch, (self._persisted, self._epoch)
+        assert self.persisted is None or self.persisted.leader_epoch <= self._epoch, (self.persisted, self._epoch)
         assert self._role is Role.LEADER or not self.parked, self._role
         if isinstance(self._state, LeaderState):
             assert self.log.shape.last_epoch == self._epoch

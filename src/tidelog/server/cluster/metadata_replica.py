@@ -82,7 +82,7 @@ class MetadataReplica:
         self._ends: list[Callable[[], None]] = []
         """Ends what ``start`` began."""
         self.news = MetadataNews(member, runtime)
-        self.scrub = MetadataScrub(member, config, runtime)
+        self.scrub = MetadataScrub(member, config, runtime, self.runner.do)
         self.quotas.follow(member.image)
         self.access = access_control(config, member, runtime)
         """Decides what clients of this process's listeners may do; None without an authorizer."""

@@ -1,16 +1,22 @@
-"""The scrub of the metadata log and its snapshots, on brokers and controllers: at the pace of the scrub of partitions.
+"""The scrub of the metadata log, its snapshots and the small files beside it, on brokers and controllers: at the pace of the
+scrub of partitions.
 
-What is damaged is replaced by a new snapshot, since the committed image is in memory (``raft/renewal.py``).
+Damaged records and snapshots are replaced by a new snapshot, since the committed image is in memory (``raft/renewal.py``). Small
+files are written again (``raft/mark_scrub.py``).
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_member import QuorumMember
-from tidelog.raft import renewal
+from tidelog.raft import quorum_state, renewal
+from tidelog.raft.effects import Effect, Persist
+from tidelog.raft.mark_files import FLUSHED
+from tidelog.raft.mark_scrub import check_marks
 from tidelog.raft.snapshots import SnapshotCheck, SnapshotId
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.scrubbing import PassingFile, ScrubWorker
@@ -19,11 +25,14 @@ log = logging.getLogger(__name__)
 
 
 class MetadataScrub(ScrubWorker):
-    """The scrub of one process's metadata log."""
+    """The scrub of one process's metadata log. ``do`` has the effects done that a call returns, after those that are due."""
 
-    def __init__(self, member: QuorumMember, config: BrokerConfig, runtime: LoopRuntime) -> None:
+    def __init__(
+        self, member: QuorumMember, config: BrokerConfig, runtime: LoopRuntime, do: Callable[[Callable[[], list[Effect]]], None]
+    ) -> None:
         super().__init__(config, runtime)
         self._member = member
+        self._do = do
 
     @property
     def damaged(self) -> int:
@@ -44,6 +53,23 @@ class MetadataScrub(ScrubWorker):
                 continue  # retention or a newer snapshot removed it meanwhile
             except OSError as problem:
                 log.error("the scrub cannot read %s/%s: %s", metadata_log.dir, snapshot_id.file_name, problem)
+
+        if metadata_log.log.failure is None:
+            await self._look_at_marks()
+
+    async def _look_at_marks(self) -> None:
+        metadata_log, quorum = self._member.log, self._member.machine.quorum
+        try:
+            damaged = await self._runtime.run_long(partial(check_marks, metadata_log.fs, metadata_log.dir, quorum.lost_end))
+        except OSError as problem:
+            log.error("the scrub cannot check the files in %s: %s", metadata_log.dir, problem)
+            return
+        self.found += len(damaged)
+        state = quorum.persisted
+        if quorum_state.FILE_NAME in damaged and state is not None:
+            self._do(lambda: [Persist(state)])
+        if FLUSHED in damaged:
+            metadata_log.flushed_mark_is_damaged()
 
     async def _look_at_snapshot(self, snapshot_id: SnapshotId) -> None:
         metadata_log = self._member.log
