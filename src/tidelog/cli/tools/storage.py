@@ -1,6 +1,6 @@
 """``tidelog storage``, also installed as ``kafka-storage``: prepares and shows the log dirs of a node, with the subcommands of
-Kafka's tool. ``tidelog format`` and ``tidelog random-uuid`` are two of them; those about features come from ``tidelog
-features``."""
+Kafka's tool, and ``stray``. ``tidelog format`` and ``tidelog random-uuid`` are two of them; those about features come from
+``tidelog features``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import click
 
 from tidelog.cli import entry, refusal
-from tidelog.cli.tools import features, random_uuid
+from tidelog.cli.tools import features, random_uuid, stray_dirs
 from tidelog.cli.tools import format as formatting
 from tidelog.model.ids import uuid_to_text
 
@@ -78,6 +78,7 @@ command.add_command(formatting.command)
 command.add_command(random_uuid.command)
 command.add_command(features.version_mapping)
 command.add_command(features.feature_dependencies)
+command.add_command(stray_dirs.command)
 
 
 def main() -> None:

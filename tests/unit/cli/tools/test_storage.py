@@ -54,8 +54,8 @@ def test_info_names_dirs_that_are_not_formatted_or_of_another_node(properties: P
     assert "meta.properties cannot be read" in run("info", "-c", str(properties)).stdout
 
 
-def test_the_words_of_kafkas_tool_are_there() -> None:
-    assert set(command.commands) == {"format", "info", "random-uuid", "version-mapping", "feature-dependencies"}
+def test_the_words_of_kafkas_tool_and_one_more_are_there() -> None:
+    assert set(command.commands) == {"format", "info", "random-uuid", "version-mapping", "feature-dependencies", "stray"}
     assert len(uuid_from_text(run("random-uuid").stdout.strip())) == 16
     assert run("version-mapping", "--release-version", "4.3-IV0").stdout.startswith("metadata.version=30 (4.3-IV0)\n")
     dependencies = run("feature-dependencies", "--feature", "transaction.version=2").stdout
