@@ -52,6 +52,9 @@ class Client:
     principal: KafkaPrincipal
     peer_host: str = "10.0.0.1"
     api_key: int = 1
+    listener: str = "CLIENTS"
+    client_id: str | None = None
+    correlation_id: int = 0
 
 
 @dataclass

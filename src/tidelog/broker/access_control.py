@@ -2,18 +2,23 @@
 
 It takes each committed change in the same turn of the loop in which requests begin to see the new image, so questions that a
 handler asks in a row are decided by one version of the ACLs. Until the ACLs are known, only super users may do anything.
+
+In a dry run a refusal is logged, counted and audited, and the answer is "yes" all the same. A quiet question about the cluster
+keeps its "no", because the narrower question after it is the one that would be refused; a list leaves nothing out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from tidelog.broker.ports import Client
+from tidelog.model.acl import CLUSTER_NAME, WILDCARD, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.security.authorizer import Authorizer, Decision, address_text
+from tidelog.security.authorizer import Authorizer, Decision, Rule, address_text
 
 if TYPE_CHECKING:
+    from tidelog.broker.dry_run import DryRun
     from tidelog.metadata.delta import ClusterDelta
     from tidelog.metadata.image import ClusterImage
 
@@ -35,15 +40,48 @@ class DecisionLog(Protocol):
         ...
 
 
+class Audit(Protocol):
+    """Keeps what clients did and were refused (``broker.audit``)."""
+
+    def allowed(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> None:
+        """The client does the operation."""
+        ...
+
+    def denied(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool) -> None:
+        """The client was refused, or would have been but for a dry run."""
+        ...
+
+
 class AclAccessControl:
     """Implements ``broker.ports.AccessControl``. Not shared between threads."""
 
-    __slots__ = ("_authorizer", "_decided", "_is_loaded", "_loaded", "_log", "_tells_allowed", "allowed", "denied")
+    __slots__ = (
+        "_audit",
+        "_authorizer",
+        "_decided",
+        "_is_loaded",
+        "_loaded",
+        "_log",
+        "_tells_allowed",
+        "allowed",
+        "denied",
+        "dry_run",
+    )
 
-    def __init__(self, authorizer: Authorizer, log: DecisionLog, is_loaded: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        log: DecisionLog,
+        is_loaded: Callable[[], bool],
+        audit: Audit | None = None,
+        dry_run: DryRun | None = None,
+    ) -> None:
         """``is_loaded``: whether the image that was followed last holds all committed ACLs; asked until it does."""
+        self.dry_run = dry_run
+        """What went through and would have been denied; None where denials are denials."""
         self._authorizer = authorizer
         self._log = log
+        self._audit = audit
         self._is_loaded = is_loaded
         self._loaded = False
         self._decided = authorizer.decided
@@ -73,31 +111,81 @@ class AclAccessControl:
 
     def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
         """Whether the client may do the operation on the resource. KafkaError UNKNOWN_SERVER_ERROR until the ACLs are known."""
-        if not self._loaded:
-            self._check_loaded(client)
+        if not self._loaded and self._goes_unchecked(client):
+            return True
         decision = self._decided(client.principal, client.peer_host, operation, resource_type, name)
         if decision.allowed:
             self.allowed += 1
             if self._tells_allowed():
                 self._log.allowed(client, operation, resource_type, name, decision, quiet)
+            if self._audit is not None:
+                self._audit.allowed(client, operation, resource_type, name, decision)
             return True
         self.denied += 1
         self._log.denied(client, operation, resource_type, name, decision, quiet)
-        return False
+        if quiet:
+            return self.dry_run is not None and resource_type != ResourceType.CLUSTER
+        return self._refused(client, operation, resource_type, name, decision)
+
+    def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        """Whether the client may do the operation, for an answer that lists its permissions. Errors: see ``allows``."""
+        if not self._loaded and self._goes_unchecked(client):
+            return True
+        decision = self._decided(client.principal, client.peer_host, operation, resource_type, name)
+        if decision.allowed:
+            self.allowed += 1
+            if self._tells_allowed():
+                self._log.allowed(client, operation, resource_type, name, decision, True)
+        else:
+            self.denied += 1
+            self._log.denied(client, operation, resource_type, name, decision, True)
+        return decision.allowed
+
+    def allows_by_cluster(self, client: Client, operation: int, resource_type: int, names: Iterable[str]) -> bool:
+        """Whether the operation on the cluster, which is asked quietly, allows it on these resources. Errors: see ``allows``."""
+        if not self.shows(client, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+            return False
+        if self._audit is not None:
+            decision = self._decided(client.principal, client.peer_host, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+            for name in names:
+                self._audit.allowed(client, operation, resource_type, name, decision)
+        return True
 
     def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
         """Whether the client may do the operation on some resource of the type. Errors: see ``allows``."""
-        if not self._loaded:
-            self._check_loaded(client)
+        if not self._loaded and self._goes_unchecked(client):
+            return True
         found = self._authorizer.allows_any(client.principal, address_text(client.peer_host), operation, resource_type)
-        if found:
-            self.allowed += 1
-        else:
+        if not found:
             self.denied += 1
-        return found
+            decision = Decision(False, Rule.NO_MATCH)
+            if self.dry_run is not None:
+                # Apache Kafka's log says nothing of this question, and a dry run has to.
+                self._log.denied(client, operation, resource_type, WILDCARD, decision, False)
+            return self._refused(client, operation, resource_type, WILDCARD, decision)
+        self.allowed += 1
+        if self._audit is not None:
+            rule = Rule.SUPER_USER if self._authorizer.is_super_user(client.principal) else Rule.ALLOW
+            self._audit.allowed(client, operation, resource_type, WILDCARD, Decision(True, rule))
+        return True
 
-    def _check_loaded(self, client: Client) -> None:
+    def _refused(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> bool:
+        """Whether the client may after all, in a dry run."""
+        dry_run = self.dry_run
+        if self._audit is not None:
+            self._audit.denied(client, operation, resource_type, name, decision, dry_run=dry_run is not None)
+        if dry_run is None:
+            return False
+        dry_run.denials += 1
+        return True
+
+    def _goes_unchecked(self, client: Client) -> bool:
+        """Whether the client may do everything for now, because this is a dry run and the ACLs are not known yet."""
         if self._is_loaded():
             self._loaded = True
-        elif not self._authorizer.is_super_user(client.principal):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "This node has not read the cluster's ACLs yet.")
+            return False
+        if self._authorizer.is_super_user(client.principal):
+            return False
+        if self.dry_run is not None:
+            return True
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "This node has not read the cluster's ACLs yet.")

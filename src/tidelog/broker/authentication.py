@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from enum import Enum, auto
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell, Outgoing
 from tidelog.broker.api import Route
@@ -64,6 +64,18 @@ class Mechanism(NamedTuple):
     """The longest session; 0: no limit."""
 
 
+class LoginAudit(Protocol):
+    """Keeps who logged in and who failed to (``broker.audit``)."""
+
+    def logged_in(self, session: Session, mechanism: str, again: bool) -> None:
+        """A client has authenticated; ``again``: on a connection that was open."""
+        ...
+
+    def login_failed(self, listener: str, host: str, mechanism: str, reason: str) -> None:
+        """A client has not authenticated, and is disconnected. ``mechanism``: empty before one was chosen."""
+        ...
+
+
 class SaslListener(NamedTuple):
     """What all connections of a SASL listener have in common."""
 
@@ -78,6 +90,7 @@ class SaslListener(NamedTuple):
     now_ms: Callable[[], int]
     failed: Callable[[str, str], None] = lambda host, reason: None
     """Called with the client's address and the reason, for the log; at most once for each connection."""
+    audit: LoginAudit | None = None
 
     def begin(self, session: Session, requests: Handle, on_open: Callable[[], None]) -> Authentication:
         """The exchange of a new connection; see ``Authentication``."""
@@ -94,6 +107,7 @@ def sasl_listener(
     monotonic_ms: Callable[[], int],
     now_ms: Callable[[], int],
     failed: Callable[[str, str], None],
+    audit: LoginAudit | None = None,
 ) -> SaslListener:
     """A listener that serves these APIs to clients that authenticate by one of these mechanisms."""
     refusing = {key: replace(route, handler=_illegal_state) for key, route in apis.items()}
@@ -106,6 +120,7 @@ def sasl_listener(
         monotonic_ms=monotonic_ms,
         now_ms=now_ms,
         failed=failed,
+        audit=audit,
     )
 
 
@@ -175,8 +190,7 @@ class Authentication:
         if self.stage is Stage.ENDED or (not wanted and self.stage is Stage.FIRST):
             return self._close(f"API key {key} before the client authenticated")
         if not wanted:
-            self.stage = Stage.ENDED
-            self._listener.failed(session.peer_host, f"API key {key} in the middle of a SASL exchange")
+            self._fail(f"API key {key} in the middle of a SASL exchange")
             if len(frame) > LARGEST_REFUSED_BYTES:
                 return CLOSE_CONNECTION
             return self._refused(session, frame)
@@ -208,9 +222,16 @@ class Authentication:
         return Farewell(outgoing, self._listener.failed_delay_ms) if isinstance(outgoing, list) else CLOSE_CONNECTION
 
     def _close(self, reason: str) -> Reply:
-        self.stage = Stage.ENDED
-        self._listener.failed(self._session.peer_host, reason)
+        self._fail(reason)
         return CLOSE_CONNECTION
+
+    def _fail(self, reason: str) -> None:
+        """Ends the exchange."""
+        self.stage = Stage.ENDED
+        session, audit = self._session, self._listener.audit
+        self._listener.failed(session.peer_host, reason)
+        if audit is not None:
+            audit.login_failed(session.listener, session.peer_host, self._mechanism, reason)
 
     # -- called by the handlers of SaslHandshake and SaslAuthenticate ----------------------------------------------------
 
@@ -221,10 +242,7 @@ class Authentication:
             return ErrorCode.ILLEGAL_SASL_STATE, []
         found = self._listener.mechanisms.get(mechanism)
         if found is None:
-            self.stage = Stage.ENDED
-            self._listener.failed(
-                self._session.peer_host, f"it asks for the mechanism {mechanism[:50]!r}; {', '.join(offered)} are offered"
-            )
+            self._fail(f"it asks for the mechanism {mechanism[:50]!r}; {', '.join(offered)} are offered")
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered
         # A client that authenticates again keeps its mechanism; as in Kafka, another one fails with its first token.
         self._server = None if self._mechanism not in ("", mechanism) else found.begin()
@@ -242,8 +260,7 @@ class Authentication:
         try:
             answer = self._take(token)
         except AuthenticationFailed as failed:
-            self.stage = Stage.ENDED
-            self._listener.failed(self._session.peer_host, failed.reason)
+            self._fail(failed.reason)
             return TokenAnswer(ErrorCode.SASL_AUTHENTICATION_FAILED, str(failed), b"", 0)
         return TokenAnswer(ErrorCode.NONE, None, answer, self._lifetime_ms())
 
@@ -257,8 +274,7 @@ class Authentication:
         try:
             answer = self._take(token)
         except AuthenticationFailed as failed:
-            self.stage = Stage.ENDED
-            self._listener.failed(self._session.peer_host, failed.reason)
+            self._fail(failed.reason)
             # A client of that age expects no error, only the end.
             return Farewell([], self._listener.failed_delay_ms)
         return [len(answer).to_bytes(4), answer]
@@ -290,6 +306,8 @@ class Authentication:
         self._server = None
         session.principal = outcome.principal
         self.stage = Stage.OPEN
+        if self._listener.audit is not None:
+            self._listener.audit.logged_in(session, self._mechanism, again)
         if not again:
             self._on_open()
 

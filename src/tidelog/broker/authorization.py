@@ -61,6 +61,13 @@ def allowed(
     return frozenset(name for name in different if access.allows(ctx, operation, kind, name, quiet))
 
 
+def allowed_by_cluster(ctx: _Context, operation: AclOperation, kind: ResourceType, names: Iterable[str]) -> bool:
+    """Whether the client may do the operation on all these resources, because it may on the cluster. A quiet question: where the
+    answer is no, the permission on each resource decides."""
+    access = ctx.node.access
+    return access is None or access.allows_by_cluster(ctx, operation, kind, names)
+
+
 def require(ctx: _Context, operation: AclOperation, kind: ResourceType, name: str) -> None:
     """KafkaError with the code of ``DENIED`` when the client may not; the API's row makes a response of it."""
     if not allows(ctx, operation, kind, name):
@@ -94,4 +101,4 @@ def authorized_operations(ctx: _Context, kind: ResourceType, name: str) -> int:
     access = ctx.node.access
     if access is None:
         return bits(*OPERATIONS[kind])
-    return bits(*(each for each in OPERATIONS[kind] if access.allows(ctx, each, kind, name, True)))
+    return bits(*(each for each in OPERATIONS[kind] if access.shows(ctx, each, kind, name)))

@@ -77,12 +77,18 @@ def create_in_background(broker: Broker, name: str) -> None:
         broker.runtime.spawn(_created(broker, _TOPICS[name](broker.config)), f"creating {name}")
 
 
+async def create_now(broker: Broker, topic: InternalTopic) -> None:
+    """Asks the controller for the topic, unless that is under way. A refusal is logged; the caller looks for the topic again."""
+    if topic.name not in broker.topics_being_created:
+        broker.topics_being_created[topic.name] = None
+        await _created(broker, topic)
+
+
 async def create_internal_topics(broker: Broker) -> None:
     """Create the internal topics in advance; otherwise the first client that needs one has to retry."""
     for topic in (make(broker.config) for make in _TOPICS.values()):
-        if topic.name not in broker.image.topics.by_name and topic.name not in broker.topics_being_created:
-            broker.topics_being_created[topic.name] = None
-            await _created(broker, topic)
+        if topic.name not in broker.image.topics.by_name:
+            await create_now(broker, topic)
 
 
 async def _created(broker: Broker, topic: InternalTopic) -> None:

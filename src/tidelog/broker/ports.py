@@ -5,7 +5,7 @@ Protocols only; the server and the simulator implement them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tidelog.broker.quotas.client_quotas import ClientQuotas
@@ -153,7 +153,18 @@ class Client(Protocol):
         ...
 
     @property
+    def listener(self) -> str:
+        """The name of the client's listener."""
+        ...
+
+    @property
     def api_key(self) -> int: ...
+
+    @property
+    def client_id(self) -> str | None: ...
+
+    @property
+    def correlation_id(self) -> int: ...
 
 
 class AccessControl(Protocol):
@@ -166,6 +177,14 @@ class AccessControl(Protocol):
 
     def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
         """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
+        ...
+
+    def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        """Whether the client may do the operation on the resource, for an answer that lists permissions: nothing is done."""
+        ...
+
+    def allows_by_cluster(self, client: Client, operation: int, resource_type: int, names: Iterable[str]) -> bool:
+        """Whether the client may do the operation on the cluster, and so on all these resources; a "no" is no refusal yet."""
         ...
 
     def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:

@@ -6,6 +6,7 @@ problem, never a warning.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -17,6 +18,7 @@ from tidelog.config.options import Option
 from tidelog.config.unknown_settings import explain_unknown
 from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
+from tidelog.model.ids import INTERNAL_TOPICS
 
 _ORDERED: Final = (
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
@@ -47,6 +49,7 @@ _ORDERED: Final = (
 )
 """Pairs of which the first may not be greater than the second."""
 
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.LeaderSelector", RACK_AWARE_SELECTOR)
 """Kafka's own, which are known here by their names."""
@@ -69,7 +72,8 @@ def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
         *_identity(config),
         *_roles_and_quorum(config),
         *_listeners(config, given),
-        *_authorizer(given),
+        *_authorizer(config, given),
+        *_audit(config),
         *_ordered(config),
         *_bounds(config),
     ]
@@ -189,7 +193,9 @@ def _secured(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
                 yield str(problem)
 
 
-def _authorizer(given: Mapping[str, str]) -> Iterator[str]:
+def _authorizer(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
+    if config.tidelog_authorizer_dry_run and not given.get("authorizer.class.name"):
+        yield "tidelog.authorizer.dry.run is true, but authorizer.class.name is not set. A dry run tries an authorizer: set both."
     if given.get("authorizer.class.name"):
         from tidelog.config.authorizer import authorizer_settings  # Only for a node that has one.
 
@@ -197,6 +203,17 @@ def _authorizer(given: Mapping[str, str]) -> Iterator[str]:
             authorizer_settings(given)
         except ConfigError as problem:
             yield str(problem)
+
+
+def _audit(config: NodeValues) -> Iterator[str]:
+    topic = config.tidelog_audit_topic
+    if topic and not config.is_broker:
+        yield (
+            f"tidelog.audit.topic is {topic}, but a node that is only a controller writes no topics. Set tidelog.audit.file on "
+            "it, which has the changes that brokers pass on to the controller."
+        )
+    if topic and (not _TOPIC.fullmatch(topic) or topic in (".", "..") or topic in INTERNAL_TOPICS):
+        yield f"tidelog.audit.topic is {topic}, which cannot be a topic of its own. Set a name such as __audit."
 
 
 def _ordered(config: NodeValues) -> Iterator[str]:

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.options import AT_LEAST_0, AT_LEAST_1, BOOLEAN, INT, LONG, LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
+from tidelog.config.options import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    BOOLEAN,
+    INT,
+    LONG,
+    LOW,
+    MEDIUM,
+    READ_ONLY,
+    STRING,
+    Between,
+    OneOf,
+    Option,
+)
 
 PREFIX: Final = "tidelog."
 
@@ -24,6 +37,28 @@ OPTIONS = (
     Option("tidelog.oauthbearer.accept.any.issuer.and.audience", BOOLEAN, False, LOW, READ_ONLY,
            "Whether OAUTHBEARER starts without sasl.oauthbearer.expected.issuer and sasl.oauthbearer.expected.audience, and then "
            "accepts tokens that the same keys signed for other services."),
+    Option("tidelog.authorizer.dry.run", BOOLEAN, False, MEDIUM, READ_ONLY,
+           "Whether the authorizer only says what it would deny, in its log, in the audit and as a metric, and lets every "
+           "request through. Set it alike on all nodes, to try ACLs before they decide; the log warns once a minute."),
+    Option("tidelog.audit.file", STRING, "", MEDIUM, READ_ONLY,
+           "The file of the audit: a line of JSON for each change, denial and login, and for a sample of the reads. Empty: no "
+           "file. docs/guide/audit.md describes the lines."),
+    Option("tidelog.audit.file.max.bytes", LONG, 100 * 1024 * 1024, LOW, READ_ONLY,
+           "How large the audit's file grows before it is renamed to NAME.1, NAME.1 to NAME.2 and so on, in bytes.",
+           check=Between(4096)),
+    Option("tidelog.audit.file.count", INT, 10, LOW, READ_ONLY,
+           "How many files of the audit are kept, the one that is written to included; the oldest is deleted.", check=AT_LEAST_1),
+    Option("tidelog.audit.topic", STRING, "", MEDIUM, READ_ONLY,
+           "The topic of the audit, such as __audit, with the same lines as tidelog.audit.file, which may be set beside it. The "
+           "node creates it with one partition, default.replication.factor replicas and 7 days of retention unless it exists. "
+           "Only ACLs protect it. Empty: no topic."),
+    Option("tidelog.audit.sample.interval.ms", LONG, 600_000, LOW, READ_ONLY,
+           "The audit has one line in this time, in ms, for allowed reads, written records and requests between nodes of one "
+           "principal, address, API, operation and resource, with the number of those that were left out. 0: a line for each.",
+           check=AT_LEAST_0),
+    Option("tidelog.audit.max.per.second", INT, 100, LOW, READ_ONLY,
+           "How many denials the audit has in a second at most, how many failed logins, and how many allowed reads; the others "
+           "are counted. Changes and successful logins have no limit.", check=AT_LEAST_1),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

@@ -408,6 +408,13 @@ class TransactionsValues:
 class TidelogOptionsValues:
     """The options of ``tidelog.config.tidelog_options``."""
 
+    tidelog_audit_file: str
+    tidelog_audit_file_count: int
+    tidelog_audit_file_max_bytes: int
+    tidelog_audit_max_per_second: int
+    tidelog_audit_sample_interval_ms: int
+    tidelog_audit_topic: str
+    tidelog_authorizer_dry_run: bool
     tidelog_http_listener: str
     tidelog_log_format: str
     tidelog_log_level: str

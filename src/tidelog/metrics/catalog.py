@@ -264,6 +264,16 @@ AUTHORIZATIONS = tuple(
 )
 """In the order of ``node_metrics.Authorizations``."""
 ACLS = _gauge("kafka_server_plugins_acls_total_count", "ACLs of the cluster, on a node with an authorizer.", *_AUTHORIZER)
+DRY_RUN_DENIALS = _counter(
+    "tidelog_authorizer_dry_run_denials_total",
+    "Operations that went through and would have been denied but for tidelog.authorizer.dry.run.",
+)
+AUDIT_EVENTS = _counter("tidelog_audit_events_total", "Events of the audit that were passed on to its file and its topic.")
+AUDIT_LEFT_OUT = _counter(
+    "tidelog_audit_left_out_total",
+    "Events that the audit only counted: reads, denials, failed_logins; and dropped ones, which its file or topic did not take.",
+    "reason",
+)
 VIOLATIONS = _counter(
     "tidelog_protocol_violations_total", "Connections closed for what cannot be read or is not served.", "listener"
 )

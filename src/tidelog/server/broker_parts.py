@@ -203,7 +203,7 @@ def _listeners(
     if replica.tls is not None:
         replica.tls.adopt()
     for name, bound in sockets.items():
-        sasl = sasl_of(name, broker, config, runtime)
+        sasl = sasl_of(name, broker, config, runtime, replica.audit)
         tls = None if replica.tls is None else replica.tls.listener(name)
-        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl, tls=tls))
+        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=replica.audit))
     return tuple(replica.quotas.add(listener, broker) for listener in made)

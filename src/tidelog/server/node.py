@@ -179,6 +179,8 @@ class Node:
         membership.replica.add_listener(parts.publisher.committed)
         parts.publisher.load(membership.replica.image)
         parts.replication.start()
+        if membership.replica.auditing is not None:
+            membership.replica.auditing.serve(parts.broker)
         self.monitoring.serve(on_loop(parts), parts.logs.manager.dirs, membership.life.why_not_ready)
         for listener in parts.listeners:
             undo.callback(listener.stop_accepting)
@@ -217,6 +219,8 @@ class Node:
         await parts.compaction.stop()
         await self.monitoring.stop()
         if not self.failed.is_set():
+            if membership.replica.auditing is not None:
+                await membership.replica.auditing.flush()
             await membership.life.shut_down()
         for listener in parts.listeners:
             listener.stop_accepting()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tidelog.broker.ports import Client
-from tidelog.model.acl import AclOperation, ResourceType
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 Permission = tuple[AclOperation, ResourceType, str]
 
@@ -29,6 +30,12 @@ class Allowing:
         if not quiet:
             self.loud.append(asked)
         return asked in self.permissions
+
+    def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        return self.allows(client, operation, resource_type, name, True)
+
+    def allows_by_cluster(self, client: Client, operation: int, resource_type: int, names: Iterable[str]) -> bool:
+        return self.allows(client, operation, ResourceType.CLUSTER, CLUSTER_NAME, True)
 
     def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
         return any(each[:2] == (operation, resource_type) for each in self.permissions)

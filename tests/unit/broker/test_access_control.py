@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tidelog.broker.access_control import AclAccessControl
+from tidelog.broker.dry_run import DryRun
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.snapshot import acl_record
-from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import CLUSTER_NAME, AccessControlEntry, PatternType, PermissionType, ResourceType
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
@@ -26,6 +27,9 @@ class Client:
     principal: KafkaPrincipal = ALICE
     peer_host: str = "10.0.0.1"
     api_key: int = 1
+    listener: str = "CLIENTS"
+    client_id: str | None = "me"
+    correlation_id: int = 7
 
 
 @dataclass
@@ -43,6 +47,19 @@ class Log:
         self.lines.append(("allowed", name, decision.rule, quiet))
 
 
+@dataclass
+class Audit:
+    events: list[tuple[bool, Op, str, str, Rule]] = field(default_factory=list)
+    dry_runs: list[bool] = field(default_factory=list)
+
+    def allowed(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision) -> None:
+        self.events.append((True, Op(operation), ResourceType(resource_type).name, name, decision.rule))
+
+    def denied(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool) -> None:
+        self.events.append((False, Op(operation), ResourceType(resource_type).name, name, decision.rule))
+        self.dry_runs.append(dry_run)
+
+
 def acl(name: str, permission: int = PermissionType.ALLOW, host: str = "*", operation: int = Op.READ) -> AccessControlEntry:
     return AccessControlEntry(TOPIC, name, PatternType.LITERAL, "User:alice", host, operation, permission)
 
@@ -52,11 +69,12 @@ def identity(number: int) -> Uuid:
 
 
 class World:
-    def __init__(self, *, loaded: bool = True) -> None:
+    def __init__(self, *, loaded: bool = True, dry_run: DryRun | None = None) -> None:
         self.image = ClusterImage(cluster_id="c")
         self.log = Log()
         self.loaded = loaded
-        self.access = AclAccessControl(Authorizer([ROOT]), self.log, lambda: self.loaded)
+        self.audit = Audit()
+        self.access = AclAccessControl(Authorizer([ROOT]), self.log, lambda: self.loaded, self.audit, dry_run)
 
     def commit(self, *records: Any) -> None:
         delta = ClusterDelta(self.image)
@@ -166,3 +184,86 @@ def test_the_version_rises_with_a_change_of_the_acls_and_with_no_other_commit() 
     assert world.access.version == before
     world.commit(acl_record(identity(1), acl("t")))
     assert world.access.version > before
+
+
+def test_what_is_done_and_refused_is_audited_but_no_quiet_no_and_no_list_of_permissions() -> None:
+    world = World()
+    world.commit(acl_record(identity(1), acl("t")))
+    world.reads("t")
+    world.reads("t", quiet=True)
+    world.reads("u")
+    world.reads("u", quiet=True)
+    assert world.access.shows(Client(), Op.READ, TOPIC, "t")
+    assert not world.access.shows(Client(), Op.WRITE, TOPIC, "t")
+    assert world.audit.events == [
+        (True, Op.READ, "TOPIC", "t", Rule.ALLOW),
+        (True, Op.READ, "TOPIC", "t", Rule.ALLOW),
+        (False, Op.READ, "TOPIC", "u", Rule.NO_ACL),
+    ]
+    assert (world.access.allowed, world.access.denied) == (3, 3)
+
+
+def test_a_permission_on_the_cluster_is_audited_as_what_it_was_used_for() -> None:
+    world = World()
+    assert not world.access.allows_by_cluster(Client(), Op.CREATE, TOPIC, ["a"])
+    assert world.audit.events == []
+    assert world.access.allows_by_cluster(Client(ROOT), Op.CREATE, TOPIC, ["a", "b"])
+    assert world.audit.events == [(True, Op.CREATE, "TOPIC", name, Rule.SUPER_USER) for name in "ab"]
+    assert world.log.lines == [("denied", "kafka-cluster", Rule.NO_ACL, True)]
+
+
+def test_a_question_about_any_resource_is_audited_with_a_wildcard() -> None:
+    world = World()
+    assert not world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    world.commit(acl_record(identity(1), acl("t", operation=Op.WRITE)))
+    assert world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    assert world.access.allows_any(Client(ROOT), Op.WRITE, TOPIC)
+    assert world.audit.events == [
+        (False, Op.WRITE, "TOPIC", "*", Rule.NO_MATCH),
+        (True, Op.WRITE, "TOPIC", "*", Rule.ALLOW),
+        (True, Op.WRITE, "TOPIC", "*", Rule.SUPER_USER),
+    ]
+
+
+def test_in_a_dry_run_a_denial_is_logged_counted_and_audited_and_goes_through() -> None:
+    dry_run = DryRun()
+    world = World(dry_run=dry_run)
+    world.commit(acl_record(identity(1), acl("t", PermissionType.DENY)))
+    assert world.reads("t")
+    assert world.reads("u")
+    assert world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    assert dry_run.denials == world.access.denied == 3
+    assert [rule for _, _, rule, _ in world.log.lines] == [Rule.DENY, Rule.NO_ACL, Rule.NO_MATCH]
+    assert [rule for *_, rule in world.audit.events] == [Rule.DENY, Rule.NO_ACL, Rule.NO_MATCH]
+    assert world.audit.dry_runs == [True] * 3
+
+
+def test_in_a_dry_run_a_list_is_whole_and_the_narrower_of_two_questions_is_the_one_that_would_be_denied() -> None:
+    dry_run = DryRun()
+    world = World(dry_run=dry_run)
+    assert world.reads("hidden", quiet=True)
+    assert not world.access.allows(Client(), Op.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, True)
+    assert not world.access.allows_by_cluster(Client(), Op.CREATE, TOPIC, ["t"])
+    assert not world.access.shows(Client(), Op.CREATE, TOPIC, "t"), "an answer lists the permissions that ACLs give"
+    assert dry_run.denials == 0
+    assert world.access.allows(Client(), Op.CREATE, TOPIC, "t", False)
+    assert world.access.allows(Client(), Op.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, False)
+    assert dry_run.denials == 2
+
+
+def test_in_a_dry_run_nothing_waits_for_the_acls() -> None:
+    dry_run = DryRun()
+    world = World(loaded=False, dry_run=dry_run)
+    assert world.reads("t")
+    assert world.access.shows(Client(), Op.READ, TOPIC, "t")
+    assert world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    assert dry_run.denials == 0
+    world.loaded = True
+    assert world.reads("t")
+    assert dry_run.denials == 1
+
+
+def test_without_a_dry_run_the_audit_says_so() -> None:
+    world = World()
+    assert not world.reads("t")
+    assert world.audit.dry_runs == [False]

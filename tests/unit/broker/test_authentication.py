@@ -8,7 +8,16 @@ import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell
-from tidelog.broker.authentication import MOST_GREETINGS, Authentication, Mechanism, SaslListener, Stage, sasl_listener
+from tidelog.broker.authentication import (
+    LEAST_BETWEEN_MS,
+    MOST_GREETINGS,
+    Authentication,
+    Mechanism,
+    SaslListener,
+    Stage,
+    sasl_listener,
+)
+from tidelog.broker.request import Session
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
@@ -49,6 +58,7 @@ class Client:
     def __init__(self, *, max_reauth_ms: int = 0, expires_ms: int | None = None) -> None:
         self.now_ms = 50_000
         self.failures: list[str] = []
+        self.audited: list[tuple[str, ...]] = []
         self.opened = 0
         world = NodeWorld()
         users = fixed_users({"alice": "secret", "bob": "secret"})
@@ -64,12 +74,19 @@ class Client:
             monotonic_ms=lambda: self.now_ms,
             now_ms=lambda: NOW_MS,
             failed=lambda host, reason: self.failures.append(reason),
+            audit=self,
         )
         self.session = world.session()
         self.authentication = Authentication(self.listener, self.session, self.listener.dispatcher.handle, self._opened)
 
     def _opened(self) -> None:
         self.opened += 1
+
+    def logged_in(self, session: Session, mechanism: str, again: bool) -> None:
+        self.audited.append((str(session.principal), mechanism, "again" if again else "new"))
+
+    def login_failed(self, listener: str, host: str, mechanism: str, reason: str) -> None:
+        self.audited.append((listener, host, mechanism, reason))
 
     def send(self, request: Any, version: int) -> Any:
         frame = bytearray(encode_request(RequestHeader(request.API_KEY, version, 7, "me"), request)[4:])
@@ -343,3 +360,30 @@ def test_a_connection_keeps_its_user_and_its_mechanism() -> None:
     unknown = logged_in(max_reauth_ms=5000)
     unknown.now_ms += 4000
     assert isinstance(unknown.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1), Farewell)
+
+
+def test_logins_and_failed_ones_are_audited_without_a_secret() -> None:
+    client = logged_in(max_reauth_ms=60_000)
+    client.now_ms += LEAST_BETWEEN_MS
+    client.shake()
+    assert client.token(ALICE).error_code == 0
+    assert client.audited == [("User:alice", "PLAIN", "new"), ("User:alice", "PLAIN", "again")]
+    client = Client()
+    client.shake("SCRAM-SHA-1")
+    assert client.audited == [("EXTERNAL", "10.0.0.1", "", client.failures[0])]
+    client = Client()
+    client.shake()
+    client.token(b"\0alice\0a-wrong-password")
+    assert client.audited == [("EXTERNAL", "10.0.0.1", "PLAIN", client.failures[0])]
+    assert "alice" in client.failures[0] and "wrong-password" not in client.failures[0]
+    client = Client()
+    client.metadata()
+    assert client.audited == [("EXTERNAL", "10.0.0.1", "", client.failures[0])]
+    client = Client()
+    client.shake()
+    client.metadata()
+    assert client.audited == [("EXTERNAL", "10.0.0.1", "PLAIN", client.failures[0])]
+    client = Client()
+    client.shake(version=0)
+    client.authentication.handle(client.session, memoryview(bytearray(b"\0alice\0wrong")))
+    assert len(client.audited) == 1

@@ -251,3 +251,10 @@ def test_topic_config_has_a_field_for_every_topic_option() -> None:
 
 def test_the_object_shows_no_values() -> None:
     assert repr(BrokerConfig.from_properties({"ssl.key.password": "s3cret"})) == "BrokerConfig(node_id=1, 6 set)"
+
+
+def test_an_audit_without_an_authorizer_is_warned_of() -> None:
+    (warning,) = BrokerConfig.from_properties({"tidelog.audit.file": "audit.jsonl"}).warnings
+    assert warning.startswith("The audit has logins only")
+    given = {"tidelog.audit.topic": "__audit", "authorizer.class.name": STANDARD_AUTHORIZER}
+    assert BrokerConfig.from_properties(given).warnings == ()

@@ -38,3 +38,29 @@ def test_a_replica_selector_that_would_have_to_be_run_is_a_problem() -> None:
     assert problem.startswith("replica.selector.class is com.example.Mine")
     rack_aware = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     assert start_problems(BrokerConfig({"replica.selector.class": rack_aware}), {}) == []
+
+
+def test_a_controller_alone_has_no_audit_topic_and_no_internal_topic_is_one() -> None:
+    given = {
+        "process.roles": "controller",
+        "node.id": "1",
+        "listeners": "CONTROLLER://:9093",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@localhost:9093",
+        "tidelog.audit.topic": "__audit",
+    }
+    (problem,) = start_problems(BrokerConfig(given), given)
+    assert "Set tidelog.audit.file" in problem
+    assert start_problems(BrokerConfig(given | {"tidelog.audit.topic": ""}), given) == []
+    for name in ("__consumer_offsets", "a b", "..", "x" * 250):
+        (problem,) = start_problems(BrokerConfig({"tidelog.audit.topic": name}), {})
+        assert problem == f"tidelog.audit.topic is {name}, which cannot be a topic of its own. Set a name such as __audit."
+    assert start_problems(BrokerConfig({"tidelog.audit.topic": "__audit"}), {}) == []
+
+
+def test_a_dry_run_needs_an_authorizer_to_try() -> None:
+    given = {"tidelog.authorizer.dry.run": "true"}
+    (problem,) = start_problems(BrokerConfig(given), given)
+    assert "authorizer.class.name is not set" in problem
+    given |= {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    assert start_problems(BrokerConfig(given), given) == []

@@ -146,6 +146,10 @@ def _secured(directory: str, count: int, port: int, racks: tuple[str, ...], over
         make(directory, count, ("localhost",), port, "admin", NODE_DAYS)
     elif cluster.client_file is None:
         raise CommandFailed(f"The cluster in {directory} was made without --secure. Name another folder: --dir DIR")
+    else:
+        from tidelog.cli.secure.enforcement import refuse_dry_runs
+
+        refuse_dry_runs(directory)
 
 
 def _changed(

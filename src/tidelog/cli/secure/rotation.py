@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.secure.enforcement import refuse_dry_runs
 from tidelog.cli.secure.making import AUTHORITY, AUTHORITY_KEY, write_private
 from tidelog.cli.secure.node_settings import KEY_STORE, SETTINGS
 from tidelog.config.key_store_formats import certificates_of
@@ -34,6 +35,7 @@ def rotate(directory: str, days: int) -> list[Renewed]:
     )
     if not stores:
         raise CommandFailed(f"{directory} holds no node-*/{KEY_STORE} to renew.")
+    refuse_dry_runs(directory)
     now_ms = system_now_ms()
     renewed = []
     for path in stores:

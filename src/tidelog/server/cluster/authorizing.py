@@ -1,17 +1,30 @@
-"""The authorizer of a node: made from its settings, fed by its committed metadata."""
+"""The authorizer of a node, fed by its committed metadata, and the audit of what it decides: both made from the settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidelog.broker.access_control import AclAccessControl
+    from tidelog.broker.access_control import AclAccessControl, Audit
     from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_member import QuorumMember
     from tidelog.server.runtime import LoopRuntime
+    from tidelog.server.upkeep.auditing import Auditing
 
 
-def access_control(config: BrokerConfig, member: QuorumMember, runtime: LoopRuntime) -> AclAccessControl | None:
+def audit_of(config: BrokerConfig, runtime: LoopRuntime) -> Auditing | None:
+    """The audit that the settings ask for; None without one, and then nothing of it is imported. ConfigError when its file cannot
+    be written."""
+    if not (config.tidelog_audit_file or config.tidelog_audit_topic):
+        return None
+    from tidelog.server.upkeep.auditing import Auditing
+
+    return Auditing(config, runtime)
+
+
+def access_control(
+    config: BrokerConfig, member: QuorumMember, runtime: LoopRuntime, audit: Audit | None = None
+) -> AclAccessControl | None:
     """The access control of the listeners of this process; None for a node without an authorizer, which imports nothing of it.
 
     It is the first listener of the committed image: requests that see an image are decided by the ACLs in it.
@@ -32,7 +45,13 @@ def access_control(config: BrokerConfig, member: QuorumMember, runtime: LoopRunt
         return 0 <= committed <= member.committed.next_offset
 
     authorizer = Authorizer((KafkaPrincipal(*each) for each in settings.super_users), settings.allow_without_acl)
-    access = AclAccessControl(authorizer, AuthorizerLog(runtime.real_ms), is_loaded)
+    dry_run = None
+    if config.tidelog_authorizer_dry_run:
+        from tidelog.broker.dry_run import DryRun
+
+        dry_run = DryRun()
+    decisions = AuthorizerLog(runtime.real_ms, dry_run=dry_run is not None)
+    access = AclAccessControl(authorizer, decisions, is_loaded, audit, dry_run)
     access.follow(member.image, member.image, None)
     member.committed.listeners.insert(0, access.follow)
     return access

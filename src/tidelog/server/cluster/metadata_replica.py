@@ -20,7 +20,7 @@ from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import uuid_to_text
 from tidelog.server import component_settings
-from tidelog.server.cluster.authorizing import access_control
+from tidelog.server.cluster.authorizing import access_control, audit_of
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.node_login import NodeLogin, controller_login
@@ -45,6 +45,7 @@ DRAIN_S = 1.0
 SNAPSHOT_CHECK_S = 5.0
 REGISTRATION_S = 0.2
 STORES_CHECK_S = 5.0
+DRY_RUN_S = 60.0
 
 
 class MetadataReplica:
@@ -84,7 +85,10 @@ class MetadataReplica:
         self.news = MetadataNews(member, runtime)
         self.scrub = MetadataScrub(member, config, runtime, self.runner.do)
         self.quotas.follow(member.image)
-        self.access = access_control(config, member, runtime)
+        self.auditing = audit_of(config, runtime)
+        """Keeps who did what; None without an audit."""
+        self.audit = None if self.auditing is None else self.auditing.log
+        self.access = access_control(config, member, runtime, self.audit)
         """Decides what clients of this process's listeners may do; None without an authorizer."""
         member.committed.listeners += [
             lambda old, new, delta: self.quotas.follow(new),
@@ -114,9 +118,9 @@ class MetadataReplica:
         )
         count, limits = count or ConnectionCount(), component_settings.limits(self.config)
         for name, listening in sockets.items():
-            sasl = sasl_of(name, side, self.config, runtime)
+            sasl = sasl_of(name, side, self.config, runtime, self.audit)
             tls = None if self.tls is None else self.tls.listener(name)
-            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl, tls=tls)
+            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=self.audit)
             listener.start()
             self.listeners.append(self.quotas.add(listener))
 
@@ -124,6 +128,12 @@ class MetadataReplica:
         """Looks for the quorum, to vote or to observe."""
         self.runner.start()
         self.scrub.start()
+        if self.auditing is not None:
+            self.auditing.start()
+        if self.access is not None and self.access.dry_run is not None:
+            dry_run = self.access.dry_run
+            log.warning("%s", dry_run.warning())
+            self._every("dry run", DRY_RUN_S, lambda: log.warning("%s", dry_run.warning()))
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.snapshots.step)
         if self.tls is not None:
             self._every("TLS stores", STORES_CHECK_S, self.tls.step)
@@ -151,6 +161,8 @@ class MetadataReplica:
         for listener in self.listeners:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
+        if self.auditing is not None:
+            await self.auditing.stop()
 
     # Interface for the node
 

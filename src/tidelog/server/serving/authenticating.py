@@ -12,13 +12,15 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:
-    from tidelog.broker.authentication import SaslListener
+    from tidelog.broker.authentication import LoginAudit, SaslListener
 
 
-def sasl_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener | None:
+def sasl_of(
+    name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime, audit: LoginAudit | None = None
+) -> SaslListener | None:
     """What the connections of a listener share; None for a listener without SASL."""
     if not config.protocol_map[name].startswith("SASL_"):
         return None
     from tidelog.server.serving.sasl_mechanisms import listener_of
 
-    return listener_of(name, node, config, runtime)
+    return listener_of(name, node, config, runtime, audit)

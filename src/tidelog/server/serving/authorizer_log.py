@@ -2,7 +2,8 @@
 
 Denied operations are logged at INFO, allowed ones at DEBUG, quiet questions at TRACE (see ``broker.authorization``). A line names
 principal, operation, address, resource, API and the rule that decided, in Apache Kafka's form, so that tools that read its log
-read this one. A second has at most 100 lines of denials; the others are counted.
+read this one. A second has at most 100 lines of denials; the others are counted. In a dry run the form is another one: "would be
+Denied" stands where Kafka has "is Denied".
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _TYPES: Final = {
 class AuthorizerLog:
     """Implements ``broker.access_control.DecisionLog``."""
 
-    def __init__(self, real_ms: Callable[[], int]) -> None:
+    def __init__(self, real_ms: Callable[[], int], *, dry_run: bool = False) -> None:
+        self._dry_run = dry_run
         self._log = logging.getLogger(NAME)
         self._real_ms = real_ms
         self._limit = LogLimit(LINES_PER_SECOND)
@@ -52,17 +54,17 @@ class AuthorizerLog:
         if not self._log.isEnabledFor(level):
             return
         if untold := self._limit.untold(self._real_ms()):
-            self._log.info("%d more operations were denied", untold)
+            self._log.info("%d more operations %s denied", untold, "would be" if self._dry_run else "were")
         if self._limit.takes():
-            self._log.log(level, "%s", line(client, operation, resource_type, name, decision))
+            self._log.log(level, "%s", line(client, operation, resource_type, name, decision, dry_run=self._dry_run))
 
 
-def line(client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> str:
-    """One decision in Kafka's form, on one line."""
-    done = "Allowed" if decision.allowed else "Denied"
+def line(client: Client, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool = False) -> str:
+    """One decision in Kafka's form, on one line; ``dry_run``: a denial was none."""
+    done = "is Allowed" if decision.allowed else "would be Denied" if dry_run else "is Denied"
     request = registry.request_class(client.api_key).NAME.removesuffix("Request")
     text = (
-        f"Principal = {client.principal} is {done} operation = {AclOperation(operation).name} from host = {client.peer_host} "
+        f"Principal = {client.principal} {done} operation = {AclOperation(operation).name} from host = {client.peer_host} "
         f"on resource = {_TYPES[ResourceType(resource_type)]}:LITERAL:{name} for request = {request} "
         f"with resourceRefCount = 1 based on rule {_rule(decision)}"
     )

@@ -33,7 +33,7 @@ from tidelog.server.serving.transport import PlainTransport, Transport
 from tidelog.server.serving.violations import Violations
 
 if TYPE_CHECKING:
-    from tidelog.broker.authentication import SaslListener
+    from tidelog.broker.authentication import LoginAudit, SaslListener
     from tidelog.server.serving.tls_listener import TlsListener
     from tidelog.server.serving.tls_transport import TlsTransport
 
@@ -100,7 +100,9 @@ class Listener:
         count: ConnectionCount,
         sasl: SaslListener | None = None,
         tls: TlsListener | None = None,
+        audit: LoginAudit | None = None,
     ) -> None:
+        """``audit``: gets the logins by certificate; ``sasl`` reports its own."""
         self.name = name
         self.sasl = sasl
         self.tls = tls
@@ -132,6 +134,7 @@ class Listener:
         self._sweeping: asyncio.TimerHandle | None = None
         self._handshakes = None
         if tls is not None:
+            tls.audit = audit
             from tidelog.server.serving.tls_handshake import Handshakes  # a listener in plain text needs none of it
 
             self._handshakes = Handshakes(tls, runtime, self._secured, count.remove)
@@ -276,6 +279,8 @@ class Listener:
         from tidelog.server.serving.tls_connection import TlsConnection
 
         session = Session(self.name, host) if self.sasl is not None else Session(self.name, host, principal)
+        if self.tls is not None and self.sasl is None:
+            self.tls.entered(session)
         self._connect(TlsConnection(self, transport, session, self._limits.max_request_bytes))
 
     def _connect(self, connection: Connection) -> None:

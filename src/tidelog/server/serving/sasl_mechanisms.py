@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 
-from tidelog.broker.authentication import Mechanism, SaslListener, sasl_listener
+from tidelog.broker.authentication import LoginAudit, Mechanism, SaslListener, sasl_listener
 from tidelog.broker.node import ServingNode
 from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
@@ -45,7 +45,9 @@ class FailureLog:
             log.warning("listener %s: a login from %s failed: %s", self._listener, host, reason)
 
 
-def listener_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener:
+def listener_of(
+    name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime, audit: LoginAudit | None = None
+) -> SaslListener:
     """What the connections of a SASL listener share."""
     settings = sasl_settings(config.static, name)
     secret = secrets.token_bytes(32)
@@ -59,6 +61,7 @@ def listener_of(name: str, node: ServingNode, config: BrokerConfig, runtime: Loo
         monotonic_ms=runtime.real_ms,
         now_ms=runtime.now_ms,
         failed=FailureLog(name, runtime),
+        audit=audit,
     )
 
 

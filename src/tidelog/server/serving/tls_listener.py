@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import logging
 import ssl
+from typing import TYPE_CHECKING, Final
 
 from tidelog.security.certificates import parse_certificate
+from tidelog.security.principal import ANONYMOUS
 from tidelog.security.principal_mapping import PrincipalMapper
 from tidelog.server.serving.tls_context import server_context
 from tidelog.server.serving.tls_replacing import Loaded
 from tidelog.server.serving.violations import LogLimit
 
+if TYPE_CHECKING:
+    from tidelog.broker.authentication import LoginAudit
+    from tidelog.broker.request import Session
+
 log = logging.getLogger(__name__)
+
+TLS: Final = "SSL"
+"""The mechanism of a login by certificate, in the audit."""
 
 
 class TlsListener:
@@ -26,6 +35,8 @@ class TlsListener:
         """Handshakes that ended with a secure connection."""
         self.plain_bytes = 0
         """Connections that began with something else than TLS."""
+        self.audit: LoginAudit | None = None
+        """Gets the logins by certificate and the failed handshakes."""
         self._mapper = PrincipalMapper(loaded.settings.mapping_rules)
         self._limit = LogLimit()
 
@@ -42,8 +53,15 @@ class TlsListener:
         """The user name for a client's certificate in DER. NoRuleMatches, DerError."""
         return self._mapper.name(parse_certificate(certificate).subject)
 
+    def entered(self, session: Session) -> None:
+        """A client is let in by its certificate, or without one where none is required, which is no login."""
+        if self.audit is not None and session.principal != ANONYMOUS:
+            self.audit.logged_in(session, TLS, False)
+
     def failed(self, host: str, reason: str, now_ms: int) -> None:
         """A handshake failed: logs the first few of each second."""
+        if self.audit is not None:
+            self.audit.login_failed(self.name, host, TLS, reason)
         if untold := self._limit.untold(now_ms):
             log.warning("listener %s: %d more TLS handshakes failed", self.name, untold)
         if self._limit.takes():

@@ -320,6 +320,14 @@ def _watch_process(
     _watch_tls(registry, replica, listeners)
     watch_requests(registry, runtime, listeners)
     registry.watch_group((*catalog.AUTHORIZATIONS, catalog.ACLS), Authorizations(replica.access, loop.time).look)
+    dry_run = None if replica.access is None else replica.access.dry_run
+    registry.watch(catalog.DRY_RUN_DENIALS, lambda: [] if dry_run is None else dry_run.denials)
+    audit = replica.audit
+    registry.watch(catalog.AUDIT_EVENTS, lambda: [] if audit is None else audit.written)
+    registry.watch(
+        catalog.AUDIT_LEFT_OUT,
+        lambda: [] if audit is None else [((reason,), count) for reason, count in audit.left_out._asdict().items()],
+    )
     registry.watch(catalog.UPTIME, lambda: loop.time() - began)
     registry.watch(catalog.INFO, lambda: [((__version__, str(replica.config.node_id), replica.cluster_id), 1)])
 

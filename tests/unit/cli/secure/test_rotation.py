@@ -65,3 +65,12 @@ def test_an_interrupted_rotation_does_not_stop_the_next(folder: Path) -> None:
     replace_private(folder / "node-1" / "node.pem", "whole")
     assert (folder / "node-1" / "node.pem").read_text() == "whole"
     assert not (folder / "node-1" / "node.pem.new").exists()
+
+
+def test_a_node_in_a_dry_run_is_refused_and_nothing_changes(folder: Path) -> None:
+    with (folder / "node-3" / "server.properties").open("a") as settings:
+        settings.write("tidelog.authorizer.dry.run = TRUE\n")
+    before = stores(folder)
+    with pytest.raises(CommandFailed, match=r"node-3/server\.properties sets tidelog\.authorizer\.dry\.run=true"):
+        rotate(str(folder), 60)
+    assert stores(folder) == before

@@ -71,6 +71,7 @@ def test_a_node_without_an_authorizer_allows_everything_and_loads_nothing_of_one
         "import sys\n"
         "import tidelog.server.node, tidelog.server.cluster.controller_node\n"
         "of_it = ('authorizer', 'access_control', 'acl_index', 'acl_filter', 'controller.acls', 'authorizer_log')\n"
+        "of_it += ('auditing', 'audit_log', 'dry_run')\n"
         "print([name for name in sys.modules if name.startswith('tidelog.') and name.endswith(of_it)])"
     )
     assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "[]\n"
@@ -114,3 +115,15 @@ def test_a_broker_whose_principal_is_no_super_user_cannot_join(tmp_path: Path, c
 
     world.run(main)
     world.close()
+
+
+def test_a_dry_run_denies_nothing_and_says_so_from_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def talk(node: Node) -> None:
+        assert reads(node, "t") and reads(node, "t", "ANONYMOUS")
+        access = node.replica.access
+        assert access is not None and access.dry_run is not None
+        assert access.dry_run.denials == 1
+        (warning,) = [each for each in caplog.records if "the authorizer is in a dry run" in each.getMessage()]
+        assert warning.levelname == "WARNING"
+
+    with_node(tmp_path, talk, **{name.replace(".", "_"): value for name, value in ON.items()}, tidelog_authorizer_dry_run="true")

@@ -30,6 +30,9 @@ class Client:
     principal = KafkaPrincipal("User", "alice")
     peer_host = "10.0.0.7"
     api_key = ApiKey.FETCH
+    listener = "CLIENTS"
+    client_id = None
+    correlation_id = 1
 
 
 def told(lines: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -86,6 +89,19 @@ def test_a_flood_of_denials_does_not_fill_the_disk(lines: pytest.LogCaptureFixtu
     now = 1000
     log.denied(Client(), Op.READ, TOPIC, "t", NO, False)
     assert told(lines)[LINES_PER_SECOND][1] == "20 more operations were denied"
+
+
+def test_in_a_dry_run_a_denial_would_be_one(lines: pytest.LogCaptureFixture) -> None:
+    now = 0
+    log = AuthorizerLog(lambda: now, dry_run=True)
+    for _ in range(LINES_PER_SECOND + 1):
+        log.denied(Client(), Op.READ, TOPIC, "t", NO, False)
+    now = 1000
+    log.denied(Client(), Op.READ, TOPIC, "t", NO, False)
+    texts = [text for _, text in told(lines)]
+    assert texts[0].startswith("Principal = User:alice would be Denied operation = READ from host = 10.0.0.7 on resource = ")
+    assert texts[LINES_PER_SECOND] == "1 more operations would be denied"
+    assert " is Allowed " in line(Client(), Op.READ, TOPIC, "t", Decision(True, Rule.ALLOW), dry_run=True)
 
 
 def test_every_api_that_is_served_has_a_name() -> None:

@@ -8,7 +8,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.unit.server.serving.tls_pairs import CLIENT, listener
+from tidelog.broker.request import Session
 from tidelog.model.errors import ConfigError
+from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.principal_mapping import NoRuleMatches
 from tidelog.server.serving.violations import TOLD_PER_SECOND
 
@@ -22,6 +24,31 @@ def test_a_certificate_names_a_user_by_the_rules() -> None:
         listener(principal_mapping_rules="RULE:^OU=(.*)$/$1/").user_of(DER)
     with pytest.raises(ConfigError, match="a rule begins with RULE"):
         listener(principal_mapping_rules="CN=me")
+
+
+class Audit:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    def logged_in(self, session: Session, mechanism: str, again: bool) -> None:
+        self.told.append(("in", str(session.principal), session.peer_host, session.listener, mechanism))
+
+    def login_failed(self, listener: str, host: str, mechanism: str, reason: str) -> None:
+        self.told.append(("failed", reason, host, listener, mechanism))
+
+
+def test_a_login_by_certificate_and_a_failed_handshake_are_audited() -> None:
+    found = listener()
+    found.entered(Session("OUTSIDE", "10.0.0.1", KafkaPrincipal("User", "CN=me")))
+    found.failed("10.0.0.1", "no reason", 5000)
+    audit = found.audit = Audit()
+    found.entered(Session("OUTSIDE", "10.0.0.1", KafkaPrincipal("User", "CN=me")))
+    found.entered(Session("OUTSIDE", "10.0.0.1"))
+    found.failed("10.0.0.2", "no reason", 5000)
+    assert audit.told == [
+        ("in", "User:CN=me", "10.0.0.1", "OUTSIDE", "SSL"),
+        ("failed", "no reason", "10.0.0.2", "OUTSIDE", "SSL"),
+    ]
 
 
 def test_only_the_first_failures_of_a_second_are_logged_and_all_are_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidelog.broker.answer_types import Encoded
 from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, Described, put_together
-from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations, cluster_operations
+from tidelog.broker.authorization import allowed, allowed_by_cluster, allows, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused
 from tidelog.broker.node import BrokerContext
 from tidelog.controller.topic_names import name_problem
@@ -186,7 +186,8 @@ def _create_or_deny(ctx: BrokerContext, found: MetadataResponseTopic, missing: l
     name = found.name
     assert name is not None
     if not (
-        allows_on_cluster(ctx, AclOperation.CREATE, quiet=True) or allows(ctx, AclOperation.CREATE, ResourceType.TOPIC, name)
+        allowed_by_cluster(ctx, AclOperation.CREATE, ResourceType.TOPIC, (name,))
+        or allows(ctx, AclOperation.CREATE, ResourceType.TOPIC, name)
     ):
         found.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif (

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tidelog.broker.authorization import allowed, allows_on_cluster
+from tidelog.broker.authorization import allowed, allowed_by_cluster
 from tidelog.broker.quotas.mutations import MutationHandler
 from tidelog.broker.request import Context
 from tidelog.controller.quorum_controller import QuorumController
@@ -61,7 +61,7 @@ def _create(
     # Topics that are named twice, and that of the metadata log, are refused to every client.
     named = Counter(topic.name for topic in request.topics)
     names = {name for name, times in named.items() if times == 1 and name != METADATA_TOPIC}
-    if not allows_on_cluster(ctx, AclOperation.CREATE, quiet=True):
+    if not allowed_by_cluster(ctx, AclOperation.CREATE, ResourceType.TOPIC, names):
         denied = names - allowed(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     else:
         denied = set()
@@ -94,7 +94,10 @@ def _delete(
     ctx: Context, controller: QuorumController, request: DeleteTopicsRequest, now_ms: int, quota: Quota
 ) -> ControllerResult:
     asked = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
-    denied = [] if allows_on_cluster(ctx, AclOperation.DELETE, quiet=True) else _denied_deletions(ctx, controller, asked)
+    named = _named(controller, asked)
+    names = dict.fromkeys(name for _, name in named)
+    all_allowed = allowed_by_cluster(ctx, AclOperation.DELETE, ResourceType.TOPIC, names)
+    denied = [] if all_allowed else _denied_deletions(ctx, controller, named)
     refused = {id(state) for state, _ in denied}
     permitted = DeleteTopicsRequest(topics=[state for state in asked if id(state) not in refused], timeout_ms=request.timeout_ms)
     result = controller.delete_topics(permitted, now_ms, quota)
@@ -103,11 +106,8 @@ def _delete(
     return result
 
 
-def _denied_deletions(
-    ctx: Context, controller: QuorumController, asked: list[DeleteTopicState]
-) -> list[tuple[DeleteTopicState, DeletableTopicResult]]:
-    """The entries that the client may not have decided, with their answers. Entries that are invalid in themselves are left to
-    the controller."""
+def _named(controller: QuorumController, asked: list[DeleteTopicState]) -> list[tuple[DeleteTopicState, str]]:
+    """The entries with the names of their topics. Entries that are invalid in themselves are left to the controller."""
     topics = controller.image.topics
     times = Counter((state.name, state.topic_id) for state in asked)
     named: list[tuple[DeleteTopicState, str]] = []
@@ -118,6 +118,14 @@ def _denied_deletions(
         topic = topics.by_id.get(Uuid(state.topic_id)) if by_id else None
         if topic is not None or state.name is not None:
             named.append((state, topic.name if topic is not None else state.name or ""))
+    return named
+
+
+def _denied_deletions(
+    ctx: Context, controller: QuorumController, named: list[tuple[DeleteTopicState, str]]
+) -> list[tuple[DeleteTopicState, DeletableTopicResult]]:
+    """The entries that the client may not have decided, with their answers."""
+    topics = controller.image.topics
     names = [name for _, name in named]
     visible = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     deletable = allowed(ctx, AclOperation.DELETE, ResourceType.TOPIC, names)
