@@ -99,10 +99,10 @@ def explained(known: Knowledge, question: Question, connection: Sequence[str]) -
         yield f"    {rule_of(decision.acl)} on {pattern_of(decision.acl)}"
         if not decision.allowed:
             yield "A DENY wins over every ALLOW. To remove it:"
-            yield f"    {_command(connection, 'remove', decision.acl)}"
+            yield f"    {command_of(connection, 'remove', decision.acl)}"
     else:
         yield asked.format("may not") + f". {_reason(known, decision.rule)} To allow it:"
-        yield f"    {_command(connection, 'add', _missing(question))}"
+        yield f"    {command_of(connection, 'add', _missing(question))}"
         if decision.rule is Rule.NO_ACL and ALLOW_WITHOUT_ACL in known.hidden:
             yield "The first ACL of a resource closes it to all principals that no ACL allows."
     if not decision.allowed:
@@ -138,7 +138,7 @@ def _missing(question: Question) -> AccessControlEntry:
     )
 
 
-def _command(connection: Sequence[str], action: str, entry: AccessControlEntry) -> str:
+def command_of(connection: Sequence[str], action: str, entry: AccessControlEntry) -> str:
     """The command that adds or removes an ACL."""
     pattern, rule = pattern_of(entry), rule_of(entry)
     who = "allow" if rule.permission is PermissionType.ALLOW else "deny"

@@ -1,10 +1,11 @@
-"""``tidelog acls``, also installed as ``kafka-acls``: adds, removes, lists and explains ACLs, with the flags of Kafka's tool."""
+"""``tidelog acls``, also installed as ``kafka-acls``: adds, removes, lists, explains and suggests ACLs, with the flags of Kafka's
+tool."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -55,7 +56,7 @@ def _named(flag: str, what: str) -> Callable[[F], F]:
 @columns.output_option
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
-    """Add, remove and list ACLs. `tidelog acls explain` says why a client may or may not."""
+    """Add, remove and list ACLs. `tidelog acls explain` says why a client may or may not, `suggest` which ACLs it needs."""
     if ctx.invoked_subcommand is not None:
         ctx.obj = flags["bootstrap_server"], flags["bootstrap_controller"], flags["command_config"]
         return
@@ -218,6 +219,56 @@ def explain(
         with session(bootstrap, controllers, config) as connected:
             for line in explanation.explained(connected.run(explanation.knowledge()), question, connection):
                 print(line)
+
+
+@command.command()
+@bootstrap_option
+@command_config_option
+@click.argument("principal")
+@click.option(
+    "--audit",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.File(encoding="utf-8", errors="replace"),
+    metavar="FILE",
+    help="Lines of the audit; - is standard input. Once for each file of each node.",
+)
+@click.option("--hosts", is_flag=True, help="Allow it only from the addresses that it came from.")
+@click.option("--denied", is_flag=True, help="Allow also what it was denied.")
+@click.pass_obj
+def suggest(
+    flags: tuple[str | None, str | None, str | None],
+    bootstrap_server: str | None,
+    command_config: str | None,
+    principal: str,
+    files: tuple[TextIO, ...],
+    hosts: bool,
+    denied: bool,
+) -> None:
+    """Print the ACLs that allow what PRINCIPAL did, by the lines of the audit, and those that it never used.
+
+    PRINCIPAL is User:NAME. Without --bootstrap-server no cluster is asked for the ACLs that there are.
+    """
+    from itertools import chain
+
+    from tidelog.cli.controller_session import session
+    from tidelog.cli.tools import acl_suggestion
+    from tidelog.cli.tools.acl_choice import principal_of
+    from tidelog.client.admin import acls
+
+    with refusal.one_line("Error while executing ACL command: "):
+        done = acl_suggestion.read(chain.from_iterable(files), principal_of(principal))
+        address = flags[0] or flags[1] or bootstrap_server
+        existing, connection = None, list[str]()
+        if address:
+            config = flags[2] or command_config
+            connection = ["--bootstrap-controller" if flags[1] else "--bootstrap-server", address]
+            connection += ["--command-config", config] if config else []
+            with session(address, bool(flags[1]), config) as connected:
+                existing = connected.run(acls.describe())
+        for line in acl_suggestion.suggestion(done, principal, existing, connection, with_hosts=hosts, with_denied=denied):
+            print(line)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -127,3 +128,30 @@ def test_a_cluster_without_an_authorizer_says_so(tmp_path_factory: pytest.TempPa
         assert result.exit_code == 1
         assert "SECURITY_DISABLED" in result.stderr
         assert "no authorizer" in run(address, "explain User:a Read topic:t").stdout
+
+
+def test_the_acls_that_a_principal_needs_are_suggested(server: str, tmp_path: Path) -> None:
+    done = {"type": "authorization", "time": "2026-01-01T00:00:00Z", "principal": "User:a", "host": "::1", "allowed": True}
+    lines = [
+        json.dumps(done | {"operation": operation, "resourceType": "TOPIC", "resourceName": name})
+        for operation, name in (("READ", "x"), ("DESCRIBE", "x"), ("WRITE", "y"))
+    ]
+    (tmp_path / "audit.jsonl").write_text("\n".join(lines[:2]))
+    run(server, "--add --topic x --allow-principal User:a --operation Create")
+    result = CliRunner().invoke(
+        command,
+        ["suggest", "User:a", "--bootstrap-server", server, "--audit", str(tmp_path / "audit.jsonl"), "--audit", "-"],
+        input=lines[2],
+    )
+    assert result.exit_code == 0, result.output
+    add = f"tidelog acls --bootstrap-server {server} --add --allow-principal User:a"
+    assert result.stdout.splitlines()[1:] == [
+        f"{add} --operation Read --topic x",
+        f"{add} --operation Write --topic y",
+        "# These ACLs allowed nothing of it. To remove them:",
+        f"# tidelog acls --bootstrap-server {server} --remove --allow-principal User:a --operation Create --topic x",
+    ]
+    assert run(server, shlex.join(shlex.split(result.stdout.splitlines()[1])[4:])).exit_code == 0
+    offline = CliRunner().invoke(command, ["suggest", "User:a", "--audit", "-"], input=lines[2], env={"TIDELOG_BOOTSTRAP": ""})
+    assert offline.stdout.splitlines()[1] == "tidelog acls --add --allow-principal User:a --operation Write --topic y"
+    assert CliRunner().invoke(command, ["suggest", "a", "--audit", "-"], input="").exit_code == 1
