@@ -13,7 +13,7 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,22 @@ FILES = {
     "kafka-storage": "storage",
 }
 KINDS = {"coordinator-key": "key", "coordinator-value": "value", "metadata": "metadata"}
+SECRETS = {
+    "SaslAuthenticateRequest": {"AuthBytes"},
+    "SaslAuthenticateResponse": {"AuthBytes"},
+    "AlterConfigsRequest": {"Value"},
+    "IncrementalAlterConfigsRequest": {"Value"},
+    "CreateDelegationTokenResponse": {"Hmac"},
+    "RenewDelegationTokenRequest": {"Hmac"},
+    "ExpireDelegationTokenRequest": {"Hmac"},
+    "DescribeDelegationTokenResponse": {"Hmac"},
+    "AlterUserScramCredentialsRequest": {"SaltedPassword"},
+    "EnvelopeRequest": {"RequestData"},
+    "EnvelopeResponse": {"ResponseData"},
+    "UserScramCredentialRecord": {"StoredKey", "ServerKey"},
+    "ConfigRecord": {"Value"},
+}
+"""Fields that hold a secret, or bytes in which there may be one, at any depth of the message. Kafka's schemas do not say so."""
 DEFINITIONS = Path(__file__).parent.parent / "src/tidelog/protocol/definitions"
 
 
@@ -62,12 +78,13 @@ def schemas(jar: Path) -> Iterator[dict[str, Any]]:
                     yield schema
 
 
-def field_lines(fields: list[dict[str, Any]], depth: int) -> Iterator[str]:
-    """One line per field, nested ones below."""
+def field_lines(fields: list[dict[str, Any]], depth: int, secrets: Set[str]) -> Iterator[str]:
+    """One line per field, nested ones below. ``secrets``: names of fields that are marked."""
     for field in fields:
         name, type_ = field["name"], field["type"]
         tagged = field.get("taggedVersions", "none")
-        words = [name[0].upper() + name[1:], type_, field.get("versions", tagged).replace(" ", "")]
+        name = name[0].upper() + name[1:]
+        words = [name, type_, field.get("versions", tagged).replace(" ", "")]
         if "tag" in field and tagged != "none":
             words.append(f"tag={field['tag']}@{tagged}")
         if field.get("nullableVersions", "none") != "none":
@@ -79,13 +96,15 @@ def field_lines(fields: list[dict[str, Any]], depth: int) -> Iterator[str]:
             words.append("ignorable")
         if field.get("flexibleVersions") == "none":
             words.append("never-flexible")
+        if name in secrets:
+            words.append("secret")
         yield "  " * depth + " ".join(words)
-        yield from field_lines(field.get("fields", []), depth + 1)
+        yield from field_lines(field.get("fields", []), depth + 1, secrets)
 
 
 def message_lines(schema: dict[str, Any]) -> Iterator[str]:
     """One message."""
-    kind = schema["type"]
+    kind, secrets = schema["type"], SECRETS.get(schema["name"], set())
     words = [KINDS.get(kind, kind), schema["name"]]
     if "apiKey" in schema:
         words.append(f"key={schema['apiKey']}")
@@ -95,10 +114,10 @@ def message_lines(schema: dict[str, Any]) -> Iterator[str]:
     if schema.get("latestVersionUnstable"):
         words.append("latest-unstable")
     yield " ".join(words)
-    yield from field_lines(schema["fields"], 1)
+    yield from field_lines(schema["fields"], 1, secrets)
     for struct in schema.get("commonStructs", []):
         yield f"  struct {struct['name']}"
-        yield from field_lines(struct["fields"], 2)
+        yield from field_lines(struct["fields"], 2, secrets)
 
 
 def main() -> None:

@@ -304,6 +304,10 @@ def constructor(module: Module, struct: Struct) -> Iterator[str]:
     yield ""
     if struct.main:
         yield from constants(struct.message)
+    hidden = [f.attribute for f in struct.fields if f.secret]
+    if hidden:
+        yield "    SECRET: ClassVar[tuple[str, ...]] = (" + "".join(f'"{name}", ' for name in hidden).rstrip(" ") + ")"
+        yield ""
     if not names:
         return
     yield "    def __init__("

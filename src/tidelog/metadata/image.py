@@ -137,6 +137,10 @@ class ScramCredential(NamedTuple):
     server_key: bytes
     iterations: int
 
+    def __repr__(self) -> str:
+        """Without the keys: with them and the salt, passwords can be guessed offline."""
+        return f"ScramCredential(iterations={self.iterations})"
+
 
 class DelegationToken(NamedTuple):
     """A delegation token without its secret, which is derived from the id; times in ms since the epoch."""

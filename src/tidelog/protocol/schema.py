@@ -10,7 +10,7 @@ A definition is one line per message and one per field, indented by depth::
 ``struct`` lines below a message hold structures that several of its fields use. Only the generator, the tests and tools that
 print messages read definitions; a node runs the code generated from them. Terms are those of Kafka's message format: ``tag`` is
 the field's number in the tag section, ``null`` the versions in which it may be null, ``ignorable`` says that a value which the
-version cannot carry is dropped instead of refused.
+version cannot carry is dropped instead of refused, ``secret`` that ``repr`` hides the value.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class Field:
     default: str = ""
     ignorable: bool = False
     never_flexible: bool = False
+    secret: bool = False
+    """A password, a key, a token, or bytes that may hold one: absent from ``repr``, and so from logs and tracebacks."""
     fields: tuple[Field, ...] = ()
 
     @property
@@ -178,6 +180,7 @@ def _field(line: _Line) -> Field:
         default=options.get("default", ""),
         ignorable="ignorable" in options,
         never_flexible="never-flexible" in options,
+        secret="secret" in options,
         fields=_fields(line.below),
     )
 

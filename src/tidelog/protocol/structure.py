@@ -13,6 +13,8 @@ from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import BROKEN
 
+HIDDEN = "[hidden]"
+"""In place of a secret value."""
 DEFAULT: Any = object()
 """Placeholder for a new empty list or structure in the signature of a generated constructor."""
 
@@ -25,9 +27,11 @@ def broken(name: str, version: int, buf: Buffer, error: Exception) -> ProtocolVi
 
 
 class Structure:
-    """Base of every generated class: a mutable value with slots. Equality and repr use its fields."""
+    """Base of every generated class: a mutable value with slots. Equality and repr use its fields; repr hides secret ones."""
 
     __slots__: tuple[str, ...] = ()
+    SECRET: ClassVar[tuple[str, ...]] = ()
+    """Fields that ``repr`` does not show; the definitions name them."""
     __hash__ = None  # type: ignore[assignment]
 
     @classmethod
@@ -64,7 +68,9 @@ class Structure:
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        secret = self.SECRET
+        shown = (f"{name}={HIDDEN if name in secret else repr(getattr(self, name))}" for name in self.__slots__)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class Message(Structure):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.unit.protocol.random_messages import all_messages
 from tidelog.model.errors import ProtocolViolation
+from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.protocol.messages.consumer_group_heartbeat import Assignment, ConsumerGroupHeartbeatResponse
 from tidelog.protocol.messages.consumer_group_member_metadata_value import (
@@ -16,6 +20,7 @@ from tidelog.protocol.messages.fetch import FetchRequest, ReplicaState
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.protocol.messages.produce import ProduceRequest
+from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from tidelog.protocol.messages.topic_record import TopicRecord
 
 
@@ -37,6 +42,28 @@ def test_equality_repr_and_copies_go_by_fields() -> None:
     assert record.replace(name="bills") == TopicRecord("bills", b"i" * 16)
     with pytest.raises(TypeError):
         hash(record)
+
+
+def test_secrets_are_absent_from_repr_at_any_depth() -> None:
+    request = AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("alice", 1, 4096, b"salt", b"canary-salted")])
+    assert "canary" not in repr(request)
+    assert "salted_password=[hidden]" in repr(request)
+    assert "alice" in repr(request)
+    assert "canary" not in repr(SaslAuthenticateRequest(b"\0alice\0canary"))
+    assert SaslAuthenticateRequest(b"one") != SaslAuthenticateRequest(b"two")
+
+
+def test_every_field_whose_name_says_so_is_secret() -> None:
+    """What a new Kafka adds is not forgotten."""
+    words = re.compile("hmac|password|authbytes|storedkey|serverkey|secret", re.IGNORECASE)
+    found = {
+        f"{message.name}.{field.name}"
+        for message in all_messages()
+        for fields in (message.fields, *message.structs.values())
+        for field in fields
+        if words.search(field.name) and not field.secret
+    }
+    assert found == set()
 
 
 def test_fields_that_do_not_exist_cannot_be_set() -> None:

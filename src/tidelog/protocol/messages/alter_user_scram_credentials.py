@@ -87,6 +87,8 @@ class ScramCredentialDeletion(Structure):
 class ScramCredentialUpsertion(Structure):
     __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
 
+    SECRET: ClassVar[tuple[str, ...]] = ("salted_password",)
+
     def __init__(
         self,
         name: str = "",

@@ -27,6 +27,8 @@ class ConfigRecord(Message):
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
 
+    SECRET: ClassVar[tuple[str, ...]] = ("value",)
+
     def __init__(
         self,
         resource_type: int = 0,

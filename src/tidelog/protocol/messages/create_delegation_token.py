@@ -130,6 +130,8 @@ class CreateDelegationTokenResponse(Message):
     MAX_VERSION: ClassVar[int] = 3
     FLEXIBLE_FROM: ClassVar[int] = 2
 
+    SECRET: ClassVar[tuple[str, ...]] = ("hmac",)
+
     def __init__(
         self,
         error_code: int = 0,

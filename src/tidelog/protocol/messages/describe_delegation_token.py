@@ -134,6 +134,8 @@ class DescribeDelegationTokenResponse(Message):
 class DescribedDelegationToken(Structure):
     __slots__ = ("principal_type", "principal_name", "token_requester_principal_type", "token_requester_principal_name", "issue_timestamp", "expiry_timestamp", "max_timestamp", "token_id", "hmac", "renewers")
 
+    SECRET: ClassVar[tuple[str, ...]] = ("hmac",)
+
     def __init__(
         self,
         principal_type: str = "",

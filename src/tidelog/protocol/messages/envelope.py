@@ -27,6 +27,8 @@ class EnvelopeRequest(Message):
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
 
+    SECRET: ClassVar[tuple[str, ...]] = ("request_data",)
+
     def __init__(
         self,
         request_data: bytes = b"",
@@ -61,6 +63,8 @@ class EnvelopeResponse(Message):
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
+
+    SECRET: ClassVar[tuple[str, ...]] = ("response_data",)
 
     def __init__(
         self,

@@ -102,6 +102,8 @@ class AlterConfigsResource(Structure):
 class AlterableConfig(Structure):
     __slots__ = ("name", "config_operation", "value")
 
+    SECRET: ClassVar[tuple[str, ...]] = ("value",)
+
     def __init__(
         self,
         name: str = "",

@@ -28,6 +28,8 @@ class RenewDelegationTokenRequest(Message):
     MAX_VERSION: ClassVar[int] = 2
     FLEXIBLE_FROM: ClassVar[int] = 2
 
+    SECRET: ClassVar[tuple[str, ...]] = ("hmac",)
+
     def __init__(
         self,
         hmac: bytes = b"",

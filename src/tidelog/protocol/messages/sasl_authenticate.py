@@ -32,6 +32,8 @@ class SaslAuthenticateRequest(Message):
     MAX_VERSION: ClassVar[int] = 2
     FLEXIBLE_FROM: ClassVar[int] = 2
 
+    SECRET: ClassVar[tuple[str, ...]] = ("auth_bytes",)
+
     def __init__(
         self,
         auth_bytes: bytes = b"",
@@ -62,6 +64,8 @@ class SaslAuthenticateResponse(Message):
     MIN_VERSION: ClassVar[int] = 0
     MAX_VERSION: ClassVar[int] = 2
     FLEXIBLE_FROM: ClassVar[int] = 2
+
+    SECRET: ClassVar[tuple[str, ...]] = ("auth_bytes",)
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ class UserScramCredentialRecord(Message):
     MAX_VERSION: ClassVar[int] = 0
     FLEXIBLE_FROM: ClassVar[int] = 0
 
+    SECRET: ClassVar[tuple[str, ...]] = ("stored_key", "server_key",)
+
     def __init__(
         self,
         name: str = "",
