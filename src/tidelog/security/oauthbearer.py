@@ -17,6 +17,8 @@ REFUSED = '{"status":"invalid_token"}'
 """The answer to a token that is not accepted. It says nothing about the reason, which is in the node's log."""
 MALFORMED = "the OAUTHBEARER message cannot be read"
 MAX_TOKEN_CHARACTERS = 64 * 1024
+MAX_PAIRS = 100
+"""Of a first message; ``auth`` and a few extensions."""
 _ACKNOWLEDGED = b"\x01"
 _FIRST = re.compile(r"n,(?:a=(?P<as>[^,]*))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)*)\x01")
 _BEARER = re.compile(r"bearer +(?P<token>[-A-Za-z0-9._~+/]+=*)", re.IGNORECASE)
@@ -74,6 +76,8 @@ def _read(message: bytes) -> tuple[str, str]:
         first = None
     if first is None:
         raise AuthenticationFailed(MALFORMED, "an OAUTHBEARER message that is not as in RFC 7628")
+    if first["pairs"].count("\x01") > MAX_PAIRS:
+        raise AuthenticationFailed(MALFORMED, f"an OAUTHBEARER message with more than {MAX_PAIRS} pairs")
     pairs = [each.partition("=")[::2] for each in first["pairs"].split("\x01") if each]
     values = [value for name, value in pairs if name == "auth"]
     bearer = _BEARER.fullmatch(values[0]) if len(values) == 1 else None

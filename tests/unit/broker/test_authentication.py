@@ -193,6 +193,22 @@ def test_a_first_request_full_of_tags_is_not_read(start: bytes) -> None:
     assert "bytes before the client authenticated" in client.failures[0]
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"\0\x24\0\2\0\0\0\1\xff\xff",  # in the header
+        b"\0\x24\0\2\0\0\0\1\xff\xff\0\2x",  # after a token of one byte
+    ],
+)
+def test_a_token_request_full_of_tags_is_not_read(start: bytes) -> None:
+    client = Client()
+    client.shake()
+    tags = b"\xe0\xff\x0f" + bytes(2 * 262_112)
+    with pytest.raises(ProtocolViolation, match="262112 tags that this version does not have"):
+        client.authentication.handle(client.session, memoryview(start + tags))
+    assert client.session.principal == ANONYMOUS
+
+
 def test_a_greeting_of_an_unknown_version_in_the_middle_closes() -> None:
     client = Client()
     client.shake()

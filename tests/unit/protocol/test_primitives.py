@@ -131,3 +131,15 @@ def test_unknown_tags_are_passed_over() -> None:
     assert p.skip_tags(b"\x02\x05\x02ab\x07\x00rest", 0) == 7
     with pytest.raises(ProtocolViolation, match="tag 5"):
         p.skip_tags(b"\x01\x05\x09ab", 0)
+
+
+def test_more_unknown_tags_than_any_client_sends_are_a_violation() -> None:
+    def section(count: int) -> bytes:
+        out = bytearray()
+        p.write_uvarint(out, count)
+        return bytes(out) + bytes(2 * count)
+
+    most = section(p.MAX_UNKNOWN_TAGS)
+    assert p.skip_tags(most, 0) == len(most)
+    with pytest.raises(ProtocolViolation, match="1001 tags that this version does not have"):
+        p.skip_tags(section(p.MAX_UNKNOWN_TAGS + 1), 0)

@@ -42,6 +42,7 @@ def test_a_user_may_name_itself_twice() -> None:
         b"alice\0secret",
         b"\0\xff\0secret",
         b"\0alice\0" + b"x" * 4 * MAX_FIELD_BYTES,
+        bytes(512 * 1024),
     ],
 )
 def test_everything_else_fails_with_one_text(token: bytes) -> None:
