@@ -30,6 +30,7 @@ from tidelog.security.jwt_signature import IssuerKeys
 from tidelog.security.oauthbearer import OAuthBearerServer
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.scram import ScramMechanism, ScramServer, credential_of, users
+from tidelog.security.scram_strangers import Strangers
 
 NONCE = "N" * 20
 KINDS = ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "X")
@@ -41,6 +42,7 @@ def listener(world: NodeWorld) -> SaslListener:
     """PLAIN, SCRAM and OAUTHBEARER, with secrets that no mutation reaches in a few steps."""
     check = fixed_users({"alice": "a-password-of-many-letters"})
     stored = {"alice": credential_of(ScramMechanism.SHA_256, b"salted" * 5, b"salt" * 5, 4096)}
+    strangers = Strangers(ScramMechanism.SHA_256, "sha256", b"secret")
     keys = IssuerKeys(tokens.jwks(tokens.RSA, tokens.EC))
     rules = ClaimRules(issuer="https://another")
     return sasl_listener(
@@ -48,7 +50,7 @@ def listener(world: NodeWorld) -> SaslListener:
         BROKER_APIS,
         {
             "PLAIN": Mechanism(lambda: PlainServer(check)),
-            "SCRAM-SHA-256": Mechanism(lambda: ScramServer(ScramMechanism.SHA_256, users(stored.get), NONCE, b"secret")),
+            "SCRAM-SHA-256": Mechanism(lambda: ScramServer(ScramMechanism.SHA_256, users(stored.get), NONCE, strangers)),
             "OAUTHBEARER": Mechanism(lambda: OAuthBearerServer(lambda token: bearer_of(keys.claims(token), rules, NOW_MS))),
         },
         failed_delay_ms=1,

@@ -1,8 +1,8 @@
 """SASL SCRAM (RFC 5802, 7677), the server's side, and the credentials it stores (KIP-84, KIP-554).
 
 The server stores neither the password nor what a client sends to prove that it knows it: ``stored_key`` verifies a proof and
-``server_key`` proves the server to the client. An unknown user gets a salt that depends on its name only, and fails at the same
-message as a wrong password, so that the exchange does not tell which names exist.
+``server_key`` proves the server to the client. An unknown user gets a salt (``scram_strangers``), and fails at the same message
+as a wrong password, so that the exchange does not tell which names exist.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from enum import IntEnum
 from tidelog.metadata.image import ScramCredential
 from tidelog.security.principal import USER, KafkaPrincipal
 from tidelog.security.sasl import Authenticated, AuthenticationFailed
+from tidelog.security.scram_strangers import LEAST_ITERATIONS, Strangers
 
-MIN_ITERATIONS = 4096
+MIN_ITERATIONS = LEAST_ITERATIONS
 MAX_ITERATIONS = 16384
 """Bounds on what may be stored, as in Kafka."""
 MAX_MESSAGE_BYTES = 8192
-STRANGER_SALT_BYTES = 24
-"""As many as ``kafka-configs`` and ``format`` of tidelog make for users."""
 REFUSED = "the user name or the password is wrong"
 _FIRST = rb"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))"
 _FINAL = rb"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,]*)*),p=([A-Za-z0-9+/=]+)"
@@ -80,14 +79,14 @@ def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
 
 
 class ScramServer:
-    """One exchange. ``nonce``: printable, without commas, never used twice. ``secret``: random, the same for all exchanges of a
-    node; it makes the salts of unknown users."""
+    """One exchange. ``nonce``: printable, without commas, never used twice. ``strangers``: the same for all exchanges of a
+    mechanism."""
 
-    def __init__(self, mechanism: ScramMechanism, lookup: Lookup, nonce: str, secret: bytes) -> None:
+    def __init__(self, mechanism: ScramMechanism, lookup: Lookup, nonce: str, strangers: Strangers) -> None:
         self._mechanism = mechanism
         self._lookup = lookup
         self._nonce = nonce
-        self._secret = secret
+        self._strangers = strangers
         self._transcript: tuple[bytes, bytes] | None = None
         self._name = ""
         self._found: tuple[ScramCredential, Authenticated] | None = None
@@ -117,7 +116,7 @@ class ScramServer:
         if self._found is not None and self._found[0].iterations < MIN_ITERATIONS:
             self._found = None
         # Made for known users too, so that the time does not tell them from unknown ones.
-        stranger = self._stranger()
+        stranger = self._strangers.credential(self._name)
         self._credential = credential = stranger if self._found is None else self._found[0]
         self._full_nonce = nonce + self._nonce.encode()
         salt = base64.b64encode(credential.salt)
@@ -152,16 +151,6 @@ class ScramServer:
             raise self._failed(unknown if self._found is None else "the password is wrong")
         self.outcome = self._found[1]
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, message, self._mechanism.digest))
-
-    def _stranger(self) -> ScramCredential:
-        """The credential of an unknown user: always the same for a name, and no password fits it."""
-
-        def made(purpose: bytes) -> bytes:
-            return hmac.digest(
-                self._secret, purpose + self._mechanism.title.encode() + self._name.encode(), self._mechanism.digest
-            )
-
-        return ScramCredential(made(b"salt ")[:STRANGER_SALT_BYTES], made(b"stored "), made(b"server "), MIN_ITERATIONS)
 
     def _failed(self, reason: str) -> AuthenticationFailed:
         self._done = True

@@ -8,7 +8,6 @@ import itertools
 
 import pytest
 
-from tidelog.cli.tools.scram_configs import SALT_BYTES
 from tidelog.client.sasl import ScramConversation
 from tidelog.client.settings import Sasl
 from tidelog.metadata.image import ScramCredential
@@ -16,6 +15,7 @@ from tidelog.model.errors import ProtocolViolation
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.sasl import AuthenticationFailed
 from tidelog.security.scram import REFUSED, ScramMechanism, ScramServer, credential_of, salted_password, users
+from tidelog.security.scram_strangers import Strangers
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -36,8 +36,11 @@ CREDENTIALS = {
 }  # fmt: skip
 
 
+STRANGERS = {mechanism: Strangers(mechanism, mechanism.digest, b"secret", lambda: CREDENTIALS) for mechanism in ScramMechanism}
+
+
 def server(mechanism: ScramMechanism = ScramMechanism.SHA_256, nonce: str = NONCE) -> ScramServer:
-    return ScramServer(mechanism, users(lambda name: CREDENTIALS.get((name, mechanism))), nonce, b"secret")
+    return ScramServer(mechanism, users(lambda name: CREDENTIALS.get((name, mechanism))), nonce, STRANGERS[mechanism])
 
 
 def test_the_example_of_rfc_7677() -> None:
@@ -142,7 +145,7 @@ def test_final_messages_that_fail(old: bytes, new: bytes) -> None:
 
 def test_a_credential_with_few_iterations_is_refused() -> None:
     weak = stored(ScramMechanism.SHA_256, "pencil", 1000)
-    exchange = ScramServer(ScramMechanism.SHA_256, users(lambda name: weak), NONCE, b"secret")
+    exchange = ScramServer(ScramMechanism.SHA_256, users(lambda name: weak), NONCE, STRANGERS[ScramMechanism.SHA_256])
     assert b"i=4096" in exchange.answer(FIRST)
     with pytest.raises(AuthenticationFailed):
         exchange.answer(PROOF)
@@ -180,6 +183,6 @@ def test_a_stranger_costs_as_much_as_a_wrong_password(monkeypatch: pytest.Monkey
     assert cost("user") == cost("nobody")
 
 
-def test_a_stranger_has_a_salt_as_long_as_the_tools_make() -> None:
+def test_a_stranger_has_a_salt_like_that_of_the_users() -> None:
     salt = server().answer(FIRST.replace(b"user", b"nobody")).split(b",")[1][2:]
-    assert len(base64.b64decode(salt)) == SALT_BYTES
+    assert len(base64.b64decode(salt)) == len(SALT)

@@ -17,12 +17,15 @@ from tidelog.model.errors import ConfigError
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
 from tidelog.security.scram import ScramMechanism, ScramServer, users
+from tidelog.security.scram_strangers import Strangers
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.violations import LogLimit
 
 log = logging.getLogger(__name__)
 
 NONCE_BYTES = 24
+_SECRET = secrets.token_bytes(32)
+"""Of this process. All listeners show the same salt for an unknown user; different ones would tell that there is no such user."""
 
 
 class FailureLog:
@@ -50,8 +53,7 @@ def listener_of(
 ) -> SaslListener:
     """What the connections of a SASL listener share."""
     settings = sasl_settings(config.static, name)
-    secret = secrets.token_bytes(32)
-    mechanisms = {each.name: _mechanism(each, node, secret, runtime) for each in settings.mechanisms.values()}
+    mechanisms = {each.name: _mechanism(each, node, runtime) for each in settings.mechanisms.values()}
     return sasl_listener(
         node,
         node.apis,
@@ -65,7 +67,7 @@ def listener_of(
     )
 
 
-def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes, runtime: LoopRuntime) -> Mechanism:
+def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: LoopRuntime) -> Mechanism:
     if settings.oauth is not None:
         return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
     if settings.name == "PLAIN":
@@ -76,8 +78,10 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes
     def credential(name: str) -> ScramCredential | None:
         return node.image.scram.get((name, kind))
 
+    strangers = Strangers(kind, kind.digest, _SECRET, lambda: node.image.scram)
+
     def begin() -> SaslServer:
-        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), secret)
+        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), strangers)
 
     return Mechanism(begin, settings.max_reauth_ms)
 
