@@ -66,8 +66,9 @@ OPTIONS = (
            "override.", check=AT_LEAST_0),
     Option("max.connections.per.ip.overrides", STRING, "", MEDIUM, CLUSTER,
            "Other limits for single hosts or addresses: host:number, separated by commas."),
-    Option("max.connection.creation.rate", INT, INT_MAX, MEDIUM, CLUSTER, "The most connections accepted a second.",
-           check=AT_LEAST_0, inert="the rate of new connections is not limited yet"),
+    Option("max.connection.creation.rate", INT, INT_MAX, MEDIUM, CLUSTER,
+           "The most connections accepted a second, in the mean of all windows of quotas. Further ones wait in the queue of the "
+           "operating system. The listener between brokers is exempt where there are others.", check=AT_LEAST_0),
     Option("connections.max.idle.ms", LONG, 600_000, MEDIUM, READ_ONLY,
            "A connection without a request for this long is closed, in ms. Negative: never."),
     Option("queued.max.requests", INT, 500, HIGH, READ_ONLY, "The most requests that wait for an I/O thread.", check=AT_LEAST_1,

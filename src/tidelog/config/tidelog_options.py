@@ -8,6 +8,7 @@ from tidelog.config.options import (
     AT_LEAST_0,
     AT_LEAST_1,
     BOOLEAN,
+    CLUSTER,
     INT,
     LONG,
     LOW,
@@ -59,6 +60,13 @@ OPTIONS = (
     Option("tidelog.audit.max.per.second", INT, 100, LOW, READ_ONLY,
            "How many denials the audit has in a second at most, how many failed logins, and how many allowed reads; the others "
            "are counted. Changes and successful logins have no limit.", check=AT_LEAST_1),
+    Option("tidelog.max.unauthenticated.connections", INT, 2000, MEDIUM, CLUSTER,
+           "The most connections of a listener whose clients have not authenticated yet: during a TLS handshake, before the end "
+           "of a SASL login, or held back by a quota. Beyond it the oldest of them is closed. Clients that have authenticated do "
+           "not count, and without TLS and SASL there is no login. Never more than half of the process's descriptors.",
+           check=AT_LEAST_1),
+    Option("tidelog.max.unauthenticated.connections.per.ip", INT, 1000, MEDIUM, CLUSTER,
+           "The same for the connections of one address, of which the oldest is closed.", check=AT_LEAST_1),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

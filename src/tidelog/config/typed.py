@@ -418,6 +418,8 @@ class TidelogOptionsValues:
     tidelog_http_listener: str
     tidelog_log_format: str
     tidelog_log_level: str
+    tidelog_max_unauthenticated_connections: int
+    tidelog_max_unauthenticated_connections_per_ip: int
     tidelog_oauthbearer_accept_any_issuer_and_audience: bool
     tidelog_scrub_interval_ms: int
     tidelog_scrub_max_bytes_per_second: int

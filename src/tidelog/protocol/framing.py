@@ -21,6 +21,8 @@ from tidelog.protocol.structure import Message
 MAX_FRAME_BYTES = 104857600
 """Default of ``socket.request.max.bytes``."""
 
+MAX_BYTES_OPTION = "socket.request.max.bytes"
+
 MAX_PLAIN_REQUEST_BYTES = 16 * 1024 * 1024
 """Limit for requests other than Produce. Only Produce carries bulk data as bytes; other requests are decoded, and the smallest
 structures take up to 64 times their size as objects, so that a frame of the full size could exhaust the memory."""
@@ -155,22 +157,24 @@ class FrameReader:
     for readers of requests: the limit of those other than Produce.
     """
 
-    __slots__ = ("_buffer", "_end", "_initial", "_max", "_max_plain", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_initial", "_max", "_max_plain", "_option", "_start", "_view")
 
     def __init__(
         self, max_frame_bytes: int = MAX_FRAME_BYTES, initial: int = 4096, max_plain_bytes: int = MAX_FRAME_BYTES
     ) -> None:
         self._max = max_frame_bytes
         self._max_plain = max_plain_bytes
+        self._option = MAX_BYTES_OPTION
         self._initial = initial
         self._buffer = bytearray(initial)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
 
-    def allow(self, max_frame_bytes: int) -> None:
-        """Another limit, from the next frame on: a client has authenticated."""
+    def allow(self, max_frame_bytes: int, option: str = MAX_BYTES_OPTION) -> None:
+        """Another limit, from the next frame on: a client has to authenticate, or has authenticated. ``option`` sets it."""
         self._max = max_frame_bytes
+        self._option = option
 
     @property
     def capacity(self) -> int:
@@ -208,7 +212,7 @@ class FrameReader:
         if not 0 <= size <= self._max:
             if self._view[start : start + 2] == _TLS_HANDSHAKE:
                 raise ProtocolViolation("a TLS handshake, but this listener speaks plain text (security.protocol of the client)")
-            raise ProtocolViolation(f"a frame of {size} bytes, allowed are 0 to {self._max} (socket.request.max.bytes)")
+            raise ProtocolViolation(f"a frame of {size} bytes, allowed are 0 to {self._max} ({self._option})")
         if size > self._max_plain and self._end - start >= 6:
             _, api_key = _SIZE_AND_KEY.unpack_from(self._buffer, start)
             if api_key != ApiKey.PRODUCE:

@@ -38,7 +38,7 @@ from tidelog.server.replication.replica_creation import Creating
 from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.authenticating import sasl_of
-from tidelog.server.serving.listener import ConnectionCount, Listener
+from tidelog.server.serving.listener import Listener
 from tidelog.server.upkeep.cleaner_threads import Compaction
 from tidelog.server.upkeep.periodic_tasks import Housekeeping
 
@@ -198,7 +198,7 @@ def _listeners(
     replica: MetadataReplica,
     sockets: Mapping[str, socket.socket],
 ) -> tuple[Listener, ...]:
-    count, limits = ConnectionCount(), component_settings.limits(config)
+    count, limits = component_settings.connection_count(config), component_settings.limits(config)
     made = []
     if replica.tls is not None:
         replica.tls.adopt()

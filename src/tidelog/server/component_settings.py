@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import fields
 from functools import lru_cache
 
+from tidelog.broker.quotas.rates import Windows
 from tidelog.config.resolve import BrokerConfig
 from tidelog.config.topic_config import TopicConfig
 from tidelog.controller.result import ControllerSettings
 from tidelog.model.errors import ConfigError
 from tidelog.raft.metadata_log import MetadataLogConfig
-from tidelog.server.serving.listener import Limits
+from tidelog.server.serving.listener import ConnectionCount, Limits
 from tidelog.storage.log_config import LogConfig
 
 _LOG_FIELDS = tuple(field.name for field in fields(LogConfig))
@@ -37,7 +38,16 @@ def limits(config: BrokerConfig) -> Limits:
         send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=config.socket_receive_buffer_bytes,
         backlog=config.socket_listen_backlog_size,
+        max_creation_rate=config.max_connection_creation_rate,
+        exempt=config.inter_broker_listener if len(config.broker_endpoints) > 1 else "",
+        max_unauthenticated=config.tidelog_max_unauthenticated_connections,
+        max_unauthenticated_per_ip=config.tidelog_max_unauthenticated_connections_per_ip,
     )
+
+
+def connection_count(config: BrokerConfig) -> ConnectionCount:
+    """What the listeners of a node count together."""
+    return ConnectionCount(Windows(config.quota_window_num, config.quota_window_size_seconds * 1000))
 
 
 def controller_settings(config: BrokerConfig) -> ControllerSettings:

@@ -34,6 +34,15 @@ def test_topics_with_equal_settings_share_one_object() -> None:
     assert component_settings.log_config(broker.topic_config({})) is component_settings.log_config(broker.topic_config({}))
 
 
+def test_the_rate_of_connections_spares_the_listener_between_brokers_where_there_are_others() -> None:
+    one = config(max_connection_creation_rate="7")
+    assert (component_settings.limits(one).max_creation_rate, component_settings.limits(one).exempt) == (7, "")
+    two = config(
+        listeners="A://:1,B://:2", listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT", inter_broker_listener_name="B"
+    )
+    assert component_settings.limits(two).exempt == "B"
+
+
 def test_limits_are_kafkas() -> None:
     made = component_settings.limits(
         config(

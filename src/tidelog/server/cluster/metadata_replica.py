@@ -116,7 +116,7 @@ class MetadataReplica:
             quotas=self.quotas.quotas,
             access=self.access,
         )
-        count, limits = count or ConnectionCount(), component_settings.limits(self.config)
+        count, limits = count or component_settings.connection_count(self.config), component_settings.limits(self.config)
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime, self.audit)
             tls = None if self.tls is None else self.tls.listener(name)

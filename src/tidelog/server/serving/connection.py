@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 AUTHENTICATE_WITHIN_S = 30
 """A client that has not authenticated by then is disconnected; an idle one may stay for minutes."""
 
+BEFORE_LOGIN_OPTION = "sasl.server.max.receive.size, because the client has not authenticated"
+"""What limits a frame of such a client, in the log."""
+
 
 class Owner(Protocol):
     """What a connection needs from the listener that accepted it."""
@@ -59,6 +62,10 @@ class Owner(Protocol):
     @property
     def sasl(self) -> SaslListener | None:
         """How clients authenticate; None: they do not."""
+        ...
+
+    def authenticated(self, connection: Connection) -> None:
+        """Called when the client of a SASL listener has authenticated for the first time."""
         ...
 
     def closed(self, connection: Connection) -> None:
@@ -110,7 +117,8 @@ class Connection:
         else:
             self._max_request_bytes = max_request_bytes
             self._deadline = self._loop.call_later(AUTHENTICATE_WITHIN_S, self._too_late)
-            frames.allow(min(max_request_bytes, owner.sasl.max_receive_bytes))
+            if owner.sasl.max_receive_bytes < max_request_bytes:
+                frames.allow(owner.sasl.max_receive_bytes, BEFORE_LOGIN_OPTION)
             self._authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
             self.machine = ConnectionMachine(self, session, self._authentication.handle, frames, State.AUTHENTICATING)
         self._loop.add_reader(transport.fd, self._readable)
@@ -129,6 +137,7 @@ class Connection:
     def _authenticated(self) -> None:
         assert self._deadline is not None
         self._deadline.cancel()
+        self._owner.authenticated(self)
         self.machine.on(Event.AUTHENTICATED)
         self.machine.frames.allow(self._max_request_bytes)
 

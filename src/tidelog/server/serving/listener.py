@@ -1,7 +1,8 @@
 """A listening socket and its connections.
 
-It binds the address, limits the number of connections (``max.connections``, ``max.connections.per.ip`` and its overrides), closes
-idle ones, and drains them when the node stops. When the process runs out of descriptors it pauses accepting before the last ones,
+It binds the address, limits the number of connections (``max.connections``, ``max.connections.per.ip`` and its overrides, and
+``newcomers`` for those of clients that have not authenticated) and their rate (``max.connection.creation.rate``), closes idle
+ones, and drains them when the node stops. When the process runs out of descriptors it pauses accepting before the last ones,
 which log files need; existing connections are not affected.
 """
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.metering import Metering
+from tidelog.broker.quotas.rates import SampledRate, Windows, throttle_ms
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.protocol.api_keys import ApiKey
@@ -28,6 +30,7 @@ from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
+from tidelog.server.serving.newcomers import Newcomers
 from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.transport import PlainTransport, Transport
 from tidelog.server.serving.violations import Violations
@@ -42,8 +45,11 @@ log = logging.getLogger(__name__)
 ACCEPTS_PER_TURN = 64
 PAUSE_S = 0.5
 """How long accepting pauses when there are no descriptors or buffers left."""
+LONGEST_PAUSE_S = 60.0
+"""At a rate that allows less than a connection a minute; the next connection is counted, too."""
 DESCRIPTORS_FOR_FILES = 64
 """Descriptors never given to clients: a log file that cannot be opened looks like a failing disk."""
+UNLIMITED = 2_147_483_647
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -52,14 +58,21 @@ class Limits:
     """Kafka's settings for connections, under its names; -1 leaves a buffer size to the system."""
 
     max_request_bytes: int = 104_857_600
-    max_connections: int = 2_147_483_647
-    max_connections_per_ip: int = 2_147_483_647
+    max_connections: int = UNLIMITED
+    max_connections_per_ip: int = UNLIMITED
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_idle_ms: int = 600_000
     """Negative: no limit."""
     send_buffer_bytes: int = 102_400
     receive_buffer_bytes: int = 102_400
     backlog: int = 50
+    max_creation_rate: int = UNLIMITED
+    """Connections a second, over all listeners but ``exempt``."""
+    exempt: str = ""
+    """The listener between brokers, where there are others: a flood of clients must not keep brokers apart."""
+    max_unauthenticated: int = 2000
+    """Of one listener; see ``newcomers``."""
+    max_unauthenticated_per_ip: int = 1000
 
     def for_host(self, host: str) -> int:
         """The most connections of one address."""
@@ -67,13 +80,20 @@ class Limits:
 
 
 class ConnectionCount:
-    """Counts the connections of all listeners of a node by address."""
+    """Counts the connections of all listeners of a node by address, and how many are accepted a second."""
 
-    __slots__ = ("by_host", "total")
+    __slots__ = ("_rate", "_windows", "by_host", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, windows: Windows = Windows()) -> None:
         self.total = 0
         self.by_host: Counter[str] = Counter()
+        self._rate = SampledRate()
+        self._windows = windows
+
+    def accepted(self, bound: float, now_ms: int) -> int:
+        """Records a connection; returns for how many ms none may be accepted, so that ``bound`` a second holds."""
+        self._rate.record(1, now_ms, self._windows)
+        return throttle_ms(self._rate.measure(now_ms, self._windows), bound)
 
     def add(self, host: str) -> None:
         self.total += 1
@@ -122,14 +142,15 @@ class Listener:
         self.metering: Metering | None = None
         """Enforces client quotas, where there are any."""
         self._connected: Callable[[str], int] | None = None
-        self._held: dict[Transport, Alarm] = {}
+        self._held: dict[Transport, tuple[Alarm, str]] = {}
+        self.newcomers = Newcomers(name, runtime.real_ms)
         self._listening = listening
-        self._limits = limits
         self._count = count
         self._opened = False
         self._accepting = False
         self._emptied: asyncio.Future[None] | None = None
         self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
+        self.change_limits(limits)
         self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000)) if limits.max_idle_ms >= 0 else 30.0
         self._sweeping: asyncio.TimerHandle | None = None
         self._handshakes = None
@@ -137,11 +158,14 @@ class Listener:
             tls.audit = audit
             from tidelog.server.serving.tls_handshake import Handshakes  # a listener in plain text needs none of it
 
-            self._handshakes = Handshakes(tls, runtime, self._secured, count.remove)
+            self._handshakes = Handshakes(tls, runtime, self._secured, count.remove, self.newcomers)
 
     def change_limits(self, limits: Limits) -> None:
         """Applies to new connections; existing ones stay. The backlog and the buffers of the reader are fixed at the start."""
         self._limits = limits
+        # Half of the descriptors are for clients that have authenticated.
+        most = min(limits.max_unauthenticated, self._last_descriptor // 2)
+        self.newcomers.allow(most, limits.max_unauthenticated_per_ip)
 
     def follow_quotas(self, for_clients: bool, connected: Callable[[str], int] | None) -> None:
         """Quotas have changed.
@@ -205,9 +229,14 @@ class Listener:
         for connection in list(self.connections):
             connection.close()
 
+    def authenticated(self, connection: Connection) -> None:
+        """Called by a connection whose client has authenticated for the first time."""
+        self.newcomers.remove(connection)
+
     def closed(self, connection: Connection) -> None:
         """Called by a connection that has closed."""
         self.connections.pop(connection, None)
+        self.newcomers.remove(connection)
         self._count.remove(connection.peer_host)
         if not self.connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
@@ -230,11 +259,26 @@ class Listener:
                 self._pause("the last descriptors are for log files")
                 return
             self._accepted(connected, str(address[0]).removeprefix("::ffff:"))
+            if self._limits.max_creation_rate != UNLIMITED and self._too_many_a_second():
+                return
+
+    def _too_many_a_second(self) -> bool:
+        """Records a connection, and pauses accepting when there are more than ``max.connection.creation.rate``."""
+        if self.name == self._limits.exempt:
+            return False
+        wait_ms = self._count.accepted(self._limits.max_creation_rate, self.runtime.even_ms())
+        if wait_ms:
+            log.debug("listener %s accepts nothing for %d ms (max.connection.creation.rate)", self.name, wait_ms)
+            self._pause_for(min(wait_ms / 1000, LONGEST_PAUSE_S))
+        return wait_ms > 0
 
     def _pause(self, reason: str) -> None:
         log.error("listener %s accepts nothing for %s s: %s", self.name, PAUSE_S, reason)
+        self._pause_for(PAUSE_S)
+
+    def _pause_for(self, wait_s: float) -> None:
         self.runtime.loop.remove_reader(self._listening.fileno())
-        self.runtime.loop.call_later(PAUSE_S, self._accept_again)
+        self.runtime.loop.call_later(wait_s, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._accepting:
@@ -265,10 +309,12 @@ class Listener:
             log.debug("%s was gone before it was accepted: %s", host, error)
             connected.close()
             return
-        if self._connected is not None and (wait_ms := self._connected(host)) > 0:
-            self._held[transport] = self.runtime.call_later(wait_ms / 1000, partial(self._end_held, transport))
-            return
         self._count.add(host)
+        if self._connected is not None and (wait_ms := self._connected(host)) > 0:
+            end = partial(self._end_held, transport)
+            self._held[transport] = self.runtime.call_later(wait_ms / 1000, end), host
+            self.newcomers.add(transport, host, end)
+            return
         if self._handshakes is not None:
             self._handshakes.accept(connected, host)
         else:
@@ -285,12 +331,17 @@ class Listener:
 
     def _connect(self, connection: Connection) -> None:
         self.connections[connection] = None
+        if self.sasl is not None:
+            self.newcomers.add(connection, connection.peer_host, connection.close)
         if self.metered:
             connection.meter()
 
     def _end_held(self, transport: Transport) -> None:
         """Closes a held connection, which exceeded its address's connection rate; the client may retry now."""
-        self._held.pop(transport).cancel()
+        alarm, host = self._held.pop(transport)
+        alarm.cancel()
+        self.newcomers.remove(transport)
+        self._count.remove(host)
         transport.close()
 
     def _sweep(self) -> None:

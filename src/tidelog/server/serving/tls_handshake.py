@@ -13,11 +13,13 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tidelog.security.principal import ANONYMOUS, USER, KafkaPrincipal
 from tidelog.security.principal_mapping import NoRuleMatches
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.newcomers import Newcomers
 from tidelog.server.serving.tls_listener import TlsListener
 from tidelog.server.serving.tls_transport import TlsTransport
 
@@ -54,9 +56,17 @@ class Handshake:
 class Handshakes:
     """Takes connections of a listener from ``accept`` to ``secured``, or to ``ended``."""
 
-    def __init__(self, tls: TlsListener, runtime: LoopRuntime, secured: Secured, ended: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        tls: TlsListener,
+        runtime: LoopRuntime,
+        secured: Secured,
+        ended: Callable[[str], None],
+        newcomers: Newcomers,
+    ) -> None:
         """``secured`` gets the transport, the address and the principal; ``ended`` the address of a connection that was
         closed instead."""
+        self._newcomers = newcomers
         self._tls = tls
         self._runtime = runtime
         self._loop = runtime.loop
@@ -76,6 +86,7 @@ class Handshakes:
         handshake = Handshake(connected, host)
         handshake.alarm = self._loop.call_later(WITHIN_S, self._too_late, handshake)
         self._waiting[handshake] = None
+        self._newcomers.add(handshake, host, partial(self._drop, handshake))
         self._loop.add_reader(handshake.fd, self._readable, handshake)
 
     def close(self) -> None:
@@ -188,6 +199,7 @@ class Handshakes:
     def _forget(self, handshake: Handshake) -> None:
         if handshake.alarm is not None:
             handshake.alarm.cancel()
+        self._newcomers.remove(handshake)
         self._waiting.pop(handshake, None)
         self._begun.pop(handshake, None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -78,16 +79,19 @@ class Place:
 
         self.runtime.loop.run_until_complete(bounded())
 
+    def close(self) -> None:
+        self.listener.stop_accepting()
+        for each in list(self.listener.connections):
+            each.close()
+        self.runtime.loop.run_until_complete(self.runtime.close())
+        self.runtime.loop.close()
+
 
 @pytest.fixture
 def place() -> Iterator[Place]:
     place = Place()
     yield place
-    place.listener.stop_accepting()
-    for each in list(place.listener.connections):
-        each.close()
-    place.runtime.loop.run_until_complete(place.runtime.close())
-    place.runtime.loop.close()
+    place.close()
 
 
 @pytest.mark.parametrize(("mechanism", "user", "password"), [("PLAIN", "alice", "secret"), ("SCRAM-SHA-512", "carol", "pencil")])
@@ -147,6 +151,44 @@ def test_a_large_frame_of_a_stranger_closes_the_connection_and_one_of_a_user_doe
         assert connection_.machine.frames._max == Limits().max_request_bytes
         line.close(ConnectionAbortedError())
         assert loop.is_running()
+
+    place.run(main)
+
+
+@pytest.mark.parametrize(
+    ("limit", "option"), [(2**31 - 1, r"sasl\.server\.max\.receive\.size"), (1000, r"socket\.request\.max\.bytes")]
+)
+def test_a_frame_that_is_too_large_names_the_option_that_says_so(
+    limit: int, option: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Place(max_request_bytes=limit)
+
+    async def main() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
+        writer.write((600_000).to_bytes(4) + b"\0\x12\0\0")
+        assert await reader.read() == b""
+        writer.close()
+
+    with caplog.at_level("INFO"):
+        place.run(main)
+    place.close()
+    assert re.search(rf"a frame of 600000 bytes, allowed are 0 to \d+ \({option}", caplog.text)
+
+
+def test_the_oldest_client_that_has_not_logged_in_goes_and_users_stay(place: Place) -> None:
+    async def main() -> None:
+        place.listener.change_limits(Limits(max_unauthenticated_per_ip=2))
+        users = [await place.login("PLAIN", "alice", "secret") for _ in range(4)]
+        silent = [await asyncio.open_connection("127.0.0.1", place.listener.port) for _ in range(3)]
+        assert await silent[0][0].read() == b""
+        users.append(await place.login("SCRAM-SHA-512", "carol", "pencil"))
+        assert await silent[1][0].read() == b""
+        assert (len(place.listener.newcomers), len(place.listener.connections)) == (1, 6)
+        for each in users:
+            assert await place.served(each)
+            each.close(ConnectionAbortedError())
+        for _, writer in silent:
+            writer.close()
 
     place.run(main)
 

@@ -52,6 +52,9 @@ class Side:
         self.sasl = None
         self.connection = Connection(self, PlainTransport(ours), NodeWorld().session(), max_request_bytes)
 
+    def authenticated(self, connection: Connection) -> None:
+        raise AssertionError("no client logs in")
+
     def closed(self, connection: Connection) -> None:
         self.closed_connections.append(connection)
 

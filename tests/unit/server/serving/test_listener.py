@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld
 from tests.unit.server.serving.test_connection import until
+from tidelog.broker.quotas.rates import Windows
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -117,6 +118,50 @@ def test_one_address_may_have_so_many_connections(world: World, limits: dict[str
         first.close()
         await until(lambda: not listener.connections)
         assert await world.served(await world.connect(listener))
+
+    world.run(main)
+
+
+def test_no_more_connections_a_second_are_accepted_than_allowed(world: World) -> None:
+    world.count = ConnectionCount(Windows(2, 60_000))
+    listener, other = (world.listen(max_creation_rate=1, exempt=name) for name in ("", "EXTERNAL"))
+    now = 1_000_000
+    world.runtime.even_ms = lambda: now
+
+    async def main() -> None:
+        nonlocal now
+        # In the first minute there may be 60; the one that is too many is the last.
+        clients = [await world.connect(listener) for _ in range(62)]
+        for client in clients[:61]:
+            assert await world.served(client)
+        assert len(listener.connections) == 61
+        assert await world.served(await world.connect(other))
+        assert len(listener.connections) == 61
+        now += 180_000
+        listener._accept_again()
+        assert await world.served(clients[61])
+
+    world.run(main)
+
+
+def test_connections_that_a_quota_holds_back_count_for_every_limit(world: World) -> None:
+    listener = world.listen(max_connections=3)
+    listener.follow_quotas(False, lambda host: 60_000)
+
+    async def main() -> None:
+        held = [await world.connect(listener) for _ in range(3)]
+        await until(lambda: world.count.total == 3)
+        assert not await world.served(await world.connect(listener))
+        assert (listener.refused, len(listener.newcomers)) == (1, 3)
+        listener.change_limits(Limits(max_unauthenticated_per_ip=3))
+        await world.connect(listener)
+        assert await world.runtime.loop.sock_recv(held[0], 1) == b""
+        assert world.count.by_host["127.0.0.1"] == 3
+        listener.follow_quotas(False, None)
+        assert await world.served(await world.connect(listener))
+        assert len(listener.newcomers) == 3
+        listener.stop_accepting()
+        assert (world.count.total, len(listener.newcomers)) == (1, 0)
 
     world.run(main)
 

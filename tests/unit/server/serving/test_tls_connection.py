@@ -46,6 +46,9 @@ class Side:
             assert not self.transport.peer_has_ended()  # OpenSSL now holds all of it, and the socket is silent
         self.connection = TlsConnection(self, self.transport, NodeWorld().session(), 1_000_000)
 
+    def authenticated(self, connection: Any) -> None:
+        raise AssertionError("no client logs in")
+
     def closed(self, connection: Any) -> None:
         self.closed_connections += 1
 
