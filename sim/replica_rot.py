@@ -232,6 +232,7 @@ class _Repair:
                 self._end("changed under repair")
             else:
                 job.put_in_place()
+                self.found.teach_epochs()
                 self.world.rot.check(job)
                 self.broker.later(self.world.rng.randint(0, 60), finish)
 

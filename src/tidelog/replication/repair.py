@@ -5,7 +5,8 @@ replica stays in the ISR, its log end does not move, and nothing is cut. That is
 
 - Only below the high watermark, here (the whole segment) and there (a consumer's fetch): what is committed is not truncated.
 - Only batches of the leader epoch that this log has for their offsets, from a replica in the same leader epoch: one leader wrote
-  each offset of an epoch once (KIP-101), so they are the same batches.
+  each offset of an epoch once (KIP-101), so they are the same batches. Where only the damaged batches said when their epoch
+  began, and a start could not read them (``unknown_epochs.py``), they have to be recognized in the damaged bytes.
 - Only the same number of bytes, batch after batch, each with a right checksum: a replica that compaction has treated differently
   is refused.
 
@@ -25,6 +26,7 @@ from typing import NamedTuple
 from tidelog.model.ports import Buffer
 from tidelog.records.batch import BatchHeader, CorruptBatch, TruncatedBatch, crc_is_valid, iter_headers
 from tidelog.replication.partition import Partition
+from tidelog.replication.unknown_epochs import UnknownEpochs
 from tidelog.storage import reading
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LogSegment
@@ -96,6 +98,7 @@ class Replacement:
         self._parts: list[bytes] = []
         self._length = 0
         self._aborted: set[tuple[int, int]] = set()
+        self._unknown = UnknownEpochs(log, rotten)
 
     @property
     def missing_bytes(self) -> int:
@@ -135,12 +138,13 @@ class Replacement:
             raise Refusal(f"its batch with {offsets} does not lie between {self.next_offset} and {self._rotten.next_offset - 1}")
         if not crc_is_valid(records, header):
             raise Refusal(f"its batch with {offsets} has a wrong checksum")
-        if not has_the_epoch(self._log, header):
+        batch = bytes(records[header.position : header.position + header.size])
+        if not has_the_epoch(self._log, header) and not self._unknown.learn(header, batch, self._length):
             raise Refusal(f"its batch with {offsets} is of leader epoch {header.leader_epoch}, which is not the one here")
         if header.size > self.missing_bytes:
             raise Refusal("its batches are longer: compaction has treated the replicas differently")
         self.has_producers = self.has_producers or header.producer_id >= 0
-        self._parts.append(bytes(records[header.position : header.position + header.size]))
+        self._parts.append(batch)
         self._length += header.size
         self.next_offset = header.last_offset + 1
 
@@ -148,6 +152,10 @@ class Replacement:
         if self.missing_bytes:
             raise Refusal("its batches are shorter: compaction has treated the replicas differently")
         self.complete = True
+
+    def teach_epochs(self) -> None:
+        """Adds the leader epochs that this log did not know, once the bytes are in place."""
+        self._unknown.teach()
 
     def changes_state(self, segment: LogSegment) -> bool:
         """Whether producers and transactions must be rebuilt with the new bytes: a replay did without them, or the donor knows

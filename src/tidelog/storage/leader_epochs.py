@@ -57,6 +57,28 @@ class LeaderEpochCache:
         self.latest = epoch
         self.dirty = True
 
+    def admits(self, epoch: int, first: int, last: int) -> bool:
+        """Whether the records from ``first`` to ``last`` may be of ``epoch``: the entries before and behind them agree."""
+        behind = bisect_right(self.start_offsets, first)
+        if behind > 0 and self.epochs[behind - 1] >= epoch:
+            return self.epochs[behind - 1] == epoch
+        return behind == len(self.epochs) or (self.epochs[behind] >= epoch and self.start_offsets[behind] > last)
+
+    def insert(self, epoch: int, start_offset: int) -> None:
+        """``epoch`` begins at ``start_offset``, which is learned late: entries behind it stay. It must be admitted."""
+        at = bisect_right(self.start_offsets, start_offset)
+        if at > 0 and self.epochs[at - 1] == epoch:
+            return
+        if at < len(self.epochs) and self.epochs[at] == epoch:
+            self.start_offsets[at] = start_offset
+        else:
+            self.epochs.insert(at, epoch)
+            self.start_offsets.insert(at, start_offset)
+        if at > 0 and self.start_offsets[at - 1] == start_offset:  # that epoch had no record
+            del self.epochs[at - 1], self.start_offsets[at - 1]
+        self.latest = self.epochs[-1]
+        self.dirty = True
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(the greatest epoch at or below ``epoch``, its end offset); (-1, -1) when unknown.
 

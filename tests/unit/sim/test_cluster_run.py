@@ -88,7 +88,7 @@ def test_a_batch_that_was_damaged_just_before_the_end_is_mended_before_replicas_
         machine = next(each for each in run.cluster.brokers if each.serving)
         path = segments_of(machine, "plain-0")[-1]
         file = machine.disk.open(path, write=False)
-        *_, batch = iter_headers(file.read(0, file.size()))
+        batch = next(iter_headers(file.read(0, file.size())))  # with which the leader's epoch began
         machine.disk.flip(path, batch.position + batch.size - 1, 3)
         run.faults.damage.machines.add(machine.node_id)
         machine.kill()

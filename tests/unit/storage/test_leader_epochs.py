@@ -76,3 +76,51 @@ def test_cleared_it_knows_nothing() -> None:
     epochs = cache()
     epochs.clear()
     assert (epochs.entries(), epochs.latest, epochs.dirty) == ([], -1, True)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "first", "last", "admitted"),
+    [
+        (3, 15, 19, True),
+        (3, 15, 20, False),
+        (4, 15, 19, True),
+        (2, 15, 19, True),
+        (1, 15, 19, False),
+        (5, 15, 19, False),
+        (1, 5, 9, True),
+        (2, 5, 9, True),
+        (3, 5, 9, False),
+        (8, 40, 49, True),
+        (7, 40, 49, True),
+        (6, 40, 49, False),
+        (5, 34, 34, True),
+    ],
+)
+def test_records_may_be_of_an_epoch_that_the_entries_around_them_allow(epoch: int, first: int, last: int, admitted: bool) -> None:
+    assert cache().admits(epoch, first, last) is admitted
+
+
+@pytest.mark.parametrize(
+    ("epoch", "start", "entries"),
+    [
+        (3, 15, [(2, 10), (3, 15), (4, 20), (7, 35)]),
+        (4, 15, [(2, 10), (4, 15), (7, 35)]),
+        (2, 15, [(2, 10), (4, 20), (7, 35)]),
+        (3, 10, [(3, 10), (4, 20), (7, 35)]),
+        (1, 5, [(1, 5), (2, 10), (4, 20), (7, 35)]),
+        (8, 40, [(2, 10), (4, 20), (7, 35), (8, 40)]),
+    ],
+)
+def test_an_epoch_that_is_learned_late_leaves_those_behind_it(epoch: int, start: int, entries: list[tuple[int, int]]) -> None:
+    epochs = cache()
+    epochs.insert(epoch, start)
+    epochs.check()
+    assert epochs.entries() == entries
+    assert epochs.dirty is (entries != cache().entries())
+
+
+def test_the_first_epoch_of_an_empty_history_is_learned_late_too() -> None:
+    epochs = LeaderEpochCache()
+    assert epochs.admits(0, 0, 3)
+    epochs.insert(0, 0)
+    assert (epochs.entries(), epochs.latest) == ([(0, 0)], 0)

@@ -219,6 +219,7 @@ class Repairing:
                 # Before the records can be read: readers of committed data must not get what was aborted.
                 state.install()
             job.put_in_place()
+            found.teach_epochs()
         except BaseException:
             await self._runtime.run_long(job.drop)
             raise
