@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.options import Dynamic, Value
 from tidelog.config.startup_checks import dynamic_problems, start_problems
+from tidelog.config.tidelog_options import HTTP_SECURITY
 from tidelog.config.topic_config import TopicConfig
 from tidelog.config.topic_options import TOPIC_OPTIONS
 from tidelog.config.unknown_settings import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
@@ -57,6 +58,10 @@ class BrokerConfig(NodeValues):
             from tidelog.config.listener_tls import tls_warnings  # Only settings of TLS can lack an effect.
 
             config.warnings += tuple(tls_warnings(properties, config.endpoints, config.protocol_map))
+        if config.tidelog_http_listener and ("authorizer.class.name" in properties or any(map(_secures_http, properties))):
+            from tidelog.config.http_endpoint import endpoint_warnings  # Only a secured node can leave it open.
+
+            config.warnings += tuple(endpoint_warnings(config, properties))
         return config
 
     def __repr__(self) -> str:
@@ -108,6 +113,10 @@ class BrokerConfig(NodeValues):
             values[option.attribute] = value
         values["cleanup_policy"] = frozenset(values["cleanup_policy"])
         return TopicConfig(**values)
+
+
+def _secures_http(name: str) -> bool:
+    return name.startswith(HTTP_SECURITY)
 
 
 def _warnings(properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS, TLS_PROTOCOLS
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
+from tidelog.config.tidelog_options import HTTP_SECURITY
 from tidelog.config.unknown_settings import explain_unknown
 from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
@@ -74,6 +75,7 @@ def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
         *_listeners(config, given),
         *_authorizer(config, given),
         *_audit(config),
+        *_http_endpoint(config, given),
         *_ordered(config),
         *_bounds(config),
     ]
@@ -214,6 +216,16 @@ def _audit(config: NodeValues) -> Iterator[str]:
         )
     if topic and (not _TOPIC.fullmatch(topic) or topic in (".", "..") or topic in INTERNAL_TOPICS):
         yield f"tidelog.audit.topic is {topic}, which cannot be a topic of its own. Set a name such as __audit."
+
+
+def _http_endpoint(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
+    if any(name.startswith(HTTP_SECURITY) for name in given):
+        from tidelog.config.http_endpoint import endpoint_security  # Only for a node that secures it.
+
+        try:
+            endpoint_security(config)
+        except ConfigError as problem:
+            yield str(problem)
 
 
 def _ordered(config: NodeValues) -> Iterator[str]:

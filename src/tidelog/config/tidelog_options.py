@@ -13,6 +13,7 @@ from tidelog.config.options import (
     LONG,
     LOW,
     MEDIUM,
+    PASSWORD,
     READ_ONLY,
     STRING,
     Between,
@@ -21,11 +22,33 @@ from tidelog.config.options import (
 )
 
 PREFIX: Final = "tidelog."
+HTTP_SECURITY: Final = ("tidelog.http.ssl.", "tidelog.http.bearer.token.file", "tidelog.http.basic.credentials.file")
+"""How the names of options that secure ``tidelog.http.listener`` begin (``config.http_endpoint``)."""
 
 OPTIONS = (
     Option("tidelog.http.listener", STRING, "127.0.0.1:9644", MEDIUM, READ_ONLY,
            "host:port of /metrics, /healthz, /livez and /readyz. Port 0 picks a free port; an empty value disables it. When the "
            "default port is in use, the node picks a free one and warns; when a port that you set is in use, it does not start."),
+    Option("tidelog.http.ssl.keystore.location", STRING, None, MEDIUM, READ_ONLY,
+           "The file with the key and the certificate of tidelog.http.listener, which then speaks TLS: PEM, PKCS12 or JKS, whose "
+           "content decides. A new file is used within five seconds, from the next connection on."),
+    Option("tidelog.http.ssl.keystore.password", PASSWORD, None, MEDIUM, READ_ONLY,
+           "The password of tidelog.http.ssl.keystore.location when that is PKCS12 or JKS."),
+    Option("tidelog.http.ssl.key.password", PASSWORD, None, MEDIUM, READ_ONLY,
+           "The password of an encrypted key in tidelog.http.ssl.keystore.location."),
+    Option("tidelog.http.ssl.truststore.location", STRING, None, MEDIUM, READ_ONLY,
+           "The file with the authorities of clients, for tidelog.http.ssl.client.auth: PEM, PKCS12 or JKS."),
+    Option("tidelog.http.ssl.truststore.password", PASSWORD, None, MEDIUM, READ_ONLY,
+           "The password of tidelog.http.ssl.truststore.location when that is PKCS12 or JKS."),
+    Option("tidelog.http.ssl.client.auth", STRING, "none", MEDIUM, READ_ONLY,
+           "Whether clients of tidelog.http.listener show a certificate: required, requested (those that show one need a valid "
+           "one) or none.", check=OneOf("none", "requested", "required")),
+    Option("tidelog.http.bearer.token.file", STRING, None, MEDIUM, READ_ONLY,
+           "A file with tokens, one a line, of which clients of tidelog.http.listener present one as Authorization: Bearer. "
+           "/livez and /readyz need none. A changed file is read again within five seconds."),
+    Option("tidelog.http.basic.credentials.file", STRING, None, MEDIUM, READ_ONLY,
+           "A file with lines name:password, of which clients of tidelog.http.listener present one as Authorization: Basic. With "
+           "tidelog.http.bearer.token.file, either will do."),
     Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
            "The log level on standard error: debug, info, warning or error, with other levels for single loggers, such as "
            "info,tidelog.storage=debug."),

@@ -415,7 +415,15 @@ class TidelogOptionsValues:
     tidelog_audit_sample_interval_ms: int
     tidelog_audit_topic: str
     tidelog_authorizer_dry_run: bool
+    tidelog_http_basic_credentials_file: str | None
+    tidelog_http_bearer_token_file: str | None
     tidelog_http_listener: str
+    tidelog_http_ssl_client_auth: str
+    tidelog_http_ssl_key_password: Password | None
+    tidelog_http_ssl_keystore_location: str | None
+    tidelog_http_ssl_keystore_password: Password | None
+    tidelog_http_ssl_truststore_location: str | None
+    tidelog_http_ssl_truststore_password: Password | None
     tidelog_log_format: str
     tidelog_log_level: str
     tidelog_max_unauthenticated_connections: int

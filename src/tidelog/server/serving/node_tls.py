@@ -112,7 +112,7 @@ class NodeTls:
     def step(self) -> None:
         """Called every five seconds: looks for new files, and warns of certificates that end."""
         for name, slot in self.slots.items():
-            self._warn(name, slot)
+            warn_of_end(name, slot, self._runtime.now_ms())
         if not self._turn.locked():
             self._runtime.spawn(self._replace(self._changed_files), "TLS stores")
 
@@ -160,21 +160,6 @@ class NodeTls:
                 found[name] = loaded, seen
         return found
 
-    def _warn(self, name: str, slot: Slot) -> None:
-        certificate = slot.loaded.certificate
-        if certificate is None:
-            return
-        left_ms = certificate.not_after_ms - self._runtime.now_ms()
-        due = min((days for days in WARN_DAYS if left_ms <= days * DAY_MS), default=None)
-        if due is not None and (slot.warned_days is None or due < slot.warned_days):
-            when = _date(certificate.not_after_ms)
-            if left_ms <= 0:
-                log.error("listener %s: the certificate of %s has ended on %s", name, certificate.subject, when)
-            else:
-                days = left_ms // DAY_MS
-                log.warning("listener %s: the certificate of %s ends in %d days, on %s", name, certificate.subject, days, when)
-        slot.warned_days = due
-
     # -- settings ---------------------------------------------------------------------------------------------------------
 
     def _slot(self, name: str) -> Slot:
@@ -190,6 +175,23 @@ class NodeTls:
 
     def _given(self) -> dict[str, str]:
         return {**self._config.static, **self._first, **self._config.dynamic_broker}
+
+
+def warn_of_end(name: str, slot: Slot, now_ms: int) -> None:
+    """Logs that a certificate ends soon, or has ended."""
+    certificate = slot.loaded.certificate
+    if certificate is None:
+        return
+    left_ms = certificate.not_after_ms - now_ms
+    due = min((days for days in WARN_DAYS if left_ms <= days * DAY_MS), default=None)
+    if due is not None and (slot.warned_days is None or due < slot.warned_days):
+        when = _date(certificate.not_after_ms)
+        if left_ms <= 0:
+            log.error("listener %s: the certificate of %s has ended on %s", name, certificate.subject, when)
+        else:
+            days = left_ms // DAY_MS
+            log.warning("listener %s: the certificate of %s ends in %d days, on %s", name, certificate.subject, days, when)
+    slot.warned_days = due
 
 
 def _date(time_ms: int) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tidelog.config.listener_tls import TlsSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.certificates import Certificate
+from tidelog.server.secret_files import warn_of_readers
 from tidelog.server.serving.tls_context import Stores, certificate_of, client_context, read_stores, server_context
 
 ROUNDS = 20
@@ -35,6 +36,8 @@ def load(settings: TlsSettings) -> tuple[Loaded, Signature]:
     """Reads the stores, which blocks; with the signature of the files before. ConfigError."""
     seen = signature(settings)
     stores = read_stores(settings)
+    if settings.keys is not None and settings.keys.location is not None:
+        warn_of_readers(settings.keys.location)
     return Loaded(settings, stores, None if stores.pair is None else certificate_of(settings, stores.pair)), seen
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from tidelog.config.listeners import address_text
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
+    import ssl
+
     import h11
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,41 @@ class Answer(NamedTuple):
     content_type: str = "text/plain; charset=utf-8"
 
 
+UNAUTHORIZED: Final = Answer(401, b"This page needs a login.\n")
+
+
+class Guard(Protocol):
+    """Access to the pages, and TLS under them (``upkeep.http_security``)."""
+
+    async def context(self) -> ssl.SSLContext | None:
+        """For a new connection; None for plain text."""
+
+    def admits(self, path: str, authorization: bytes | None, peer: str) -> bool:
+        """Whether a client may read a page."""
+
+    def handshake_failed(self, peer: str, problem: Exception) -> None:
+        """A client did not get as far as a request."""
+
+
+class Stream(Protocol):
+    """The bytes of a connection, encrypted or not."""
+
+    async def read(self, size: int) -> bytes: ...
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None: ...
+    def write_eof(self) -> None: ...
+
+
+class PlainStream:
+    """A connection in plain text."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.read = reader.read
+        self.write = writer.write
+        self.drain = writer.drain
+        self.write_eof = writer.write_eof
+
+
 Page = Callable[[], Awaitable[Answer]]
 """Makes the answer for one path."""
 
@@ -40,6 +77,8 @@ class HttpServer:
 
     def __init__(self, pages: Mapping[str, Page], *, timeout_s: float = 10.0) -> None:
         self._pages = pages
+        self.guard: Guard | None = None
+        """None: plain text, for everyone. Set before ``start``."""
         self._timeout_s = timeout_s
         self._server: asyncio.Server | None = None
         self._conversations: set[asyncio.Task[Any]] = set()
@@ -76,7 +115,9 @@ class HttpServer:
         # closes.
         writer.transport.set_write_buffer_limits(0)
         try:
-            await _Conversation(self._pages, reader, writer, self._timeout_s).run()
+            peer = str((writer.get_extra_info("peername") or ("unknown",))[0])
+            stream = await self._secured(peer, reader, writer)
+            await _Conversation(self._pages, stream, self._timeout_s, self.guard, peer).run()
         except (OSError, TimeoutError, asyncio.CancelledError):
             # The client disconnected or is too slow, or the node stops: no answer can be sent.
             pass
@@ -84,19 +125,35 @@ class HttpServer:
             self._conversations.discard(task)
             writer.transport.abort()
 
+    async def _secured(self, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Stream:
+        """The connection after its TLS handshake, if it needs one. OSError or TimeoutError when that fails."""
+        guard = self.guard
+        context = None if guard is None else await guard.context()
+        if guard is None or context is None:
+            return PlainStream(reader, writer)
+        from tidelog.server.upkeep.http_tls import TlsStream  # most nodes serve plain text on loopback
+
+        stream = TlsStream(context, reader, writer)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await stream.handshake()
+        except (OSError, TimeoutError) as problem:
+            guard.handshake_failed(peer, problem)
+            raise
+        return stream
+
 
 class _Conversation:
     """One connection: requests read and answered one after another, until the peer or an error ends it."""
 
-    def __init__(
-        self, pages: Mapping[str, Page], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float
-    ) -> None:
+    def __init__(self, pages: Mapping[str, Page], stream: Stream, timeout_s: float, guard: Guard | None, peer: str) -> None:
         import h11
 
         self._pages = pages
-        self._reader = reader
-        self._writer = writer
+        self._stream = stream
         self._timeout_s = timeout_s
+        self._guard = guard
+        self._peer = peer
         self._h11 = h11
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
 
@@ -124,7 +181,7 @@ class _Conversation:
             while True:
                 event = self._connection.next_event()
                 if event is self._h11.NEED_DATA:
-                    self._connection.receive_data(await self._reader.read(READ_BYTES))
+                    self._connection.receive_data(await self._stream.read(READ_BYTES))
                 elif isinstance(event, self._h11.Request):
                     request = event
                     if _has_body(event):
@@ -140,6 +197,9 @@ class _Conversation:
         if request.method not in (b"GET", b"HEAD"):
             return Answer(405, b"Only GET and HEAD are served.\n"), close
         path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        if self._guard is not None and not self._guard.admits(path, _authorization(request), self._peer):
+            # Each further guess costs a connection.
+            return UNAUTHORIZED, True
         page = self._pages.get(path)
         if page is None:
             return Answer(404, f"There is {' and '.join(sorted(self._pages))}.\n".encode()), close
@@ -153,6 +213,10 @@ class _Conversation:
         headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]
         if answer.status == 405:
             headers.append(("Allow", "GET, HEAD"))
+        if answer.status == 401:
+            from tidelog.security.http_login import CHALLENGE
+
+            headers.append(("WWW-Authenticate", CHALLENGE))
         if close:
             headers.append(("Connection", "close"))
         h11 = self._h11
@@ -160,14 +224,20 @@ class _Conversation:
         if not head:
             parts.append(self._connection.send(h11.Data(answer.body)))
         parts.append(self._connection.send(h11.EndOfMessage()))
-        self._writer.write(b"".join(part for part in parts if part))
+        self._stream.write(b"".join(part for part in parts if part))
         async with asyncio.timeout(self._timeout_s):
-            await self._writer.drain()
+            await self._stream.drain()
             if close:
-                self._writer.write_eof()
+                self._stream.write_eof()
 
 
 def _has_body(request: h11.Request) -> bool:
     """Whether the request announces a body; no page needs one."""
     announced = {name: value for name, value in request.headers if name in (b"content-length", b"transfer-encoding")}
     return announced.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in announced
+
+
+def _authorization(request: h11.Request) -> bytes | None:
+    """The header; None without one, and when several leave open which one counts."""
+    found = [value for name, value in request.headers if name == b"authorization"]
+    return found[0] if len(found) == 1 else None

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tidelog.config.listeners import address_text, parse_address
+from tidelog.config.tidelog_options import HTTP_SECURITY
 from tidelog.model.errors import ConfigError
 from tidelog.server.upkeep import node_metrics
 from tidelog.server.upkeep.http import Answer, HttpServer
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _OPTION = "tidelog.http.listener"
-
 
 STARTING = "the node is starting"
 
@@ -57,6 +57,7 @@ class Monitoring:
         if not text:
             return
         host, port = parse_address(_OPTION, text)
+        scheme = await self._secure()
         try:
             self.address = await self._server.start(host, port)
         except ConfigError as error:
@@ -66,7 +67,21 @@ class Monitoring:
             self.address = await self._server.start(host, 0)
             where = address_text(*self.address)
             log.warning("%s Metrics are at %s instead: set %s, or the wrong node is measured.", error, where, _OPTION)
-        log.info("metrics at http://%s/metrics", address_text(*self.address))
+        log.info("metrics at %s://%s/metrics", scheme, address_text(*self.address))
+
+    async def _secure(self) -> str:
+        """Guards the pages if the settings ask for it; http or https. ConfigError for a file that cannot be used."""
+        config = self._node.config
+        if not any(name.startswith(HTTP_SECURITY) for name in config.static):
+            return "http"
+        # Most nodes serve plain text on loopback.
+        from tidelog.config.http_endpoint import endpoint_security
+        from tidelog.server.upkeep.http_security import HttpSecurity
+
+        settings = endpoint_security(config)
+        guard = await self._node.runtime.run_blocking(partial(HttpSecurity, settings, self._node.runtime))
+        self._server.guard = guard
+        return "https" if guard.speaks_tls else "http"
 
     def serve(self, metrics: Registry, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
         """``metrics``: the node's own metrics, collected on the loop. ``why_not_ready``: None when the node is ready."""
