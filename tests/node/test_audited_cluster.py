@@ -103,7 +103,8 @@ def test_changes_logins_and_denials_are_in_the_files(audited: Audited) -> None:
     assert [(each["principal"], each["allowed"], each["rule"]) for each in made] == [("User:admin", True, "super-user")]
     change = ("--alter", "--entity-type", "users", "--entity-name", "ann", "--add-config", f"SCRAM-SHA-512=[password={SECRET}]")
     assert audited.tool("configs", *change).returncode == 0
-    audited.until(lambda: audited.find(request="AlterUserScramCredentials", operation="ALTER", allowed=True))
+    changed = audited.until(lambda: audited.find(request="AlterUserScramCredentials", operation="ALTER", allowed=True))
+    assert changed[0]["targets"] == ["ann SCRAM-SHA-512"]
     assert audited.find(type="authentication", principal="User:admin", mechanism="SCRAM-SHA-512", allowed=True)
     assert audited.find(type="authentication", principal="User:CN=node-2", mechanism="SSL", allowed=True)
 

@@ -43,11 +43,29 @@ class DecisionLog(Protocol):
 class Audit(Protocol):
     """Keeps what clients did and were refused (``broker.audit``)."""
 
-    def allowed(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> None:
-        """The client does the operation."""
+    def allowed(
+        self,
+        client: Client,
+        operation: int,
+        resource_type: int,
+        name: str,
+        decision: Decision,
+        request: object = None,
+    ) -> None:
+        """The client does the operation. ``request``: the whole request, where that is what was decided about."""
         ...
 
-    def denied(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool) -> None:
+    def denied(
+        self,
+        client: Client,
+        operation: int,
+        resource_type: int,
+        name: str,
+        decision: Decision,
+        request: object = None,
+        *,
+        dry_run: bool,
+    ) -> None:
         """The client was refused, or would have been but for a dry run."""
         ...
 
@@ -123,9 +141,28 @@ class AclAccessControl:
             return True
         self.denied += 1
         self._log.denied(client, operation, resource_type, name, decision, quiet)
+        if self._audit is None and self.dry_run is None:
+            return False
         if quiet:
             return self.dry_run is not None and resource_type != ResourceType.CLUSTER
         return self._refused(client, operation, resource_type, name, decision)
+
+    def allows_request(self, client: Client, operation: int, request: object) -> bool:
+        """Whether the client may do the operation on the cluster, which the whole request needs. Errors: see ``allows``."""
+        if not self._loaded and self._goes_unchecked(client):
+            return True
+        cluster = ResourceType.CLUSTER
+        decision = self._decided(client.principal, client.peer_host, operation, cluster, CLUSTER_NAME)
+        if not decision.allowed:
+            self.denied += 1
+            self._log.denied(client, operation, cluster, CLUSTER_NAME, decision, False)
+            return self._refused(client, operation, cluster, CLUSTER_NAME, decision, request)
+        self.allowed += 1
+        if self._tells_allowed():
+            self._log.allowed(client, operation, cluster, CLUSTER_NAME, decision, False)
+        if self._audit is not None:
+            self._audit.allowed(client, operation, cluster, CLUSTER_NAME, decision, request)
+        return True
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         """Whether the client may do the operation, for an answer that lists its permissions. Errors: see ``allows``."""
@@ -169,11 +206,13 @@ class AclAccessControl:
             self._audit.allowed(client, operation, resource_type, WILDCARD, Decision(True, rule))
         return True
 
-    def _refused(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> bool:
+    def _refused(
+        self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, request: object = None
+    ) -> bool:
         """Whether the client may after all, in a dry run."""
         dry_run = self.dry_run
         if self._audit is not None:
-            self._audit.denied(client, operation, resource_type, name, decision, dry_run=dry_run is not None)
+            self._audit.denied(client, operation, resource_type, name, decision, request, dry_run=dry_run is not None)
         if dry_run is None:
             return False
         dry_run.denials += 1

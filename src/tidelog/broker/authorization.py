@@ -79,6 +79,13 @@ def require_on_cluster(ctx: _Context, operation: AclOperation) -> None:
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
+def require_for_request(ctx: _Context, operation: AclOperation, request: object) -> None:
+    """``require_on_cluster`` for a whole request, whose names the audit has."""
+    access = ctx.node.access
+    if access is not None and not access.allows_request(ctx, operation, request):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
 def config_resource(resource_type: int, name: str) -> tuple[ResourceType, str]:
     """The resource whose permissions protect the settings of a config resource: the cluster for brokers, their loggers and client
     metrics."""

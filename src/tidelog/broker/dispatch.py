@@ -16,7 +16,7 @@ from typing import Any
 
 from tidelog.broker.answer_types import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.authorization import require_on_cluster
+from tidelog.broker.authorization import require_for_request
 from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
@@ -89,7 +89,7 @@ class Dispatcher:
         timed = None if served.left else self._timed(session, served, request)
         try:
             if served.needs is not None:
-                require_on_cluster(ctx, served.needs)
+                require_for_request(ctx, served.needs, request)
             answer = served.handler(ctx, request)
         except Exception as error:
             answer = served.refuse(ctx, request, as_kafka_error(error))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tidelog.broker.answer_types import Answer, Later
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.authorization import require_on_cluster
+from tidelog.broker.authorization import require_for_request
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.ports import ControllerIsHere, NotServedByController
 from tidelog.model.errors import ProtocolViolation
@@ -25,7 +25,7 @@ def forwarding(route: Route) -> Handler:
 
     def decide(ctx: BrokerContext, request: Any) -> Answer | Later:
         if operation is not None:
-            require_on_cluster(ctx, operation)
+            require_for_request(ctx, operation, request)
         return handler(ctx, request)
 
     return lambda ctx, request: pass_on(ctx, request, decide)

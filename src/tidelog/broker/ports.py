@@ -179,6 +179,10 @@ class AccessControl(Protocol):
         """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
         ...
 
+    def allows_request(self, client: Client, operation: int, request: object) -> bool:
+        """Whether the client may do the operation on the cluster, which the whole request needs."""
+        ...
+
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         """Whether the client may do the operation on the resource, for an answer that lists permissions: nothing is done."""
         ...

@@ -51,11 +51,26 @@ class Log:
 class Audit:
     events: list[tuple[bool, Op, str, str, Rule]] = field(default_factory=list)
     dry_runs: list[bool] = field(default_factory=list)
+    requests: list[object] = field(default_factory=list)
 
-    def allowed(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision) -> None:
+    def allowed(
+        self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, request: object = None
+    ) -> None:
+        self.requests.append(request)
         self.events.append((True, Op(operation), ResourceType(resource_type).name, name, decision.rule))
 
-    def denied(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool) -> None:
+    def denied(
+        self,
+        client: Any,
+        operation: int,
+        resource_type: int,
+        name: str,
+        decision: Decision,
+        request: object = None,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self.requests.append(request)
         self.events.append((False, Op(operation), ResourceType(resource_type).name, name, decision.rule))
         self.dry_runs.append(dry_run)
 
@@ -267,3 +282,20 @@ def test_without_a_dry_run_the_audit_says_so() -> None:
     world = World()
     assert not world.reads("t")
     assert world.audit.dry_runs == [False]
+
+
+def test_what_a_whole_request_needs_is_decided_with_the_request_for_the_audit() -> None:
+    world = World()
+    assert not world.access.allows_request(Client(), Op.ALTER, "the request")
+    assert world.access.allows_request(Client(ROOT), Op.ALTER, "the request")
+    assert world.audit.events == [
+        (False, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.NO_ACL),
+        (True, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.SUPER_USER),
+    ]
+    assert world.audit.requests == ["the request"] * 2
+    assert (world.access.allowed, world.access.denied) == (1, 1)
+    assert world.log.lines == [("denied", CLUSTER_NAME, Rule.NO_ACL, False)]
+    dry_run = DryRun()
+    assert World(dry_run=dry_run).access.allows_request(Client(), Op.ALTER, None)
+    assert World(dry_run=dry_run, loaded=False).access.allows_request(Client(), Op.ALTER, None)
+    assert dry_run.denials == 1

@@ -14,6 +14,7 @@ from tidelog.broker.audit import events
 from tidelog.broker.audit.events import Kind
 from tidelog.broker.audit.line_queue import LineQueue
 from tidelog.broker.audit.sampling import LEFT_OUT, PerSecond, Sampling
+from tidelog.broker.audit.targets import targets
 from tidelog.broker.ports import Client
 from tidelog.broker.request import Session
 from tidelog.model.acl import AclOperation, ResourceType
@@ -85,7 +86,9 @@ class AuditLog:
 
     # -- decisions --------------------------------------------------------------------------------------------------------
 
-    def allowed(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision) -> None:
+    def allowed(
+        self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, request: object = None
+    ) -> None:
         """The client does the operation on the resource."""
         before = 0
         if operation in SAMPLED:
@@ -95,15 +98,25 @@ class AuditLog:
             before = self._reads.take(kind, self._even_ms())
             if before == LEFT_OUT:
                 return
-        event = events.decision(client, operation, resource_type, name, decision)
+        event = events.decision(client, operation, resource_type, name, decision, targets(request))
         if before:
             event["leftOut"] = before
         self._write(event)
 
-    def denied(self, client: Client, operation: int, resource_type: int, name: str, decision: Decision, *, dry_run: bool) -> None:
+    def denied(
+        self,
+        client: Client,
+        operation: int,
+        resource_type: int,
+        name: str,
+        decision: Decision,
+        request: object = None,
+        *,
+        dry_run: bool,
+    ) -> None:
         """The client was refused, or would have been but for a dry run."""
         if self._denials.takes(self._even_ms()):
-            event = events.decision(client, operation, resource_type, name, decision)
+            event = events.decision(client, operation, resource_type, name, decision, targets(request))
             self._write(event | {"dryRun": True} if dry_run else event)
 
     def _is_own(self, client: Client, operation: int, resource_type: int, decision: Decision) -> bool:

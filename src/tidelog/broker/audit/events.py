@@ -8,7 +8,7 @@ no setting, no password, no token, no record.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -46,8 +46,10 @@ class Kind(NamedTuple):
     name: str
 
 
-def decision(client: Client, operation: int, resource_type: int, name: str, decided: Decision) -> dict[str, Any]:
-    """What an authorizer decided."""
+def decision(
+    client: Client, operation: int, resource_type: int, name: str, decided: Decision, targets: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What an authorizer decided; ``targets``: what the request is about."""
     event = _done(str(client.principal), client.peer_host, client.api_key, operation, resource_type, name)
     event["allowed"] = decided.allowed
     event["rule"] = _RULES[decided.rule]
@@ -56,6 +58,8 @@ def decision(client: Client, operation: int, resource_type: int, name: str, deci
     event["correlationId"] = client.correlation_id
     if decided.acl is not None:
         event["acl"] = _acl(decided.acl)
+    if targets:
+        event["targets"] = list(targets)
     return event
 
 

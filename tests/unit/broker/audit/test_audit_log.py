@@ -11,6 +11,7 @@ from tidelog.broker.request import Session
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.security.authorizer import Decision, Rule
 from tidelog.security.principal import KafkaPrincipal
 
@@ -163,3 +164,12 @@ def test_a_denial_of_a_dry_run_says_that_it_was_none() -> None:
     for dry_run in (False, True):
         world.audit.denied(Client(), Op.READ, TOPIC, "t", NO, dry_run=dry_run)
     assert [(event["allowed"], event.get("dryRun")) for event in world.events()] == [(False, None), (False, True)]
+
+
+def test_a_decision_about_a_whole_request_names_what_it_is_about() -> None:
+    world = World()
+    request = UnregisterBrokerRequest(broker_id=4)
+    client = Client(api_key=ApiKey.UNREGISTER_BROKER)
+    world.audit.allowed(client, Op.ALTER, ResourceType.CLUSTER, "kafka-cluster", ROOT, request)
+    world.audit.denied(client, Op.ALTER, ResourceType.CLUSTER, "kafka-cluster", NO, request, dry_run=False)
+    assert [event["targets"] for event in world.events()] == [["broker 4"]] * 2
