@@ -10,6 +10,8 @@ import os
 from collections.abc import Sequence
 
 MODE = 0o600
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows only."""
 
 
 class AuditFile:
@@ -52,11 +54,13 @@ class AuditFile:
 
     def open(self) -> None:
         """Creates the file, or continues with the one that is there. OSError."""
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, MODE)
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, MODE)
         self._size = os.fstat(self._descriptor).st_size
-        if self._size and os.pread(self._descriptor, 1, self._size - 1) != b"\n":
-            # A crash or a full disk cut the last line; the next one must not become part of it.
-            self._write(b"\n")
+        if self._size:
+            os.lseek(self._descriptor, -1, os.SEEK_END)
+            if os.read(self._descriptor, 1) != b"\n":
+                # A crash or a full disk cut the last line; the next one must not become part of it.
+                self._write(b"\n")
 
     def _write(self, data: bytes | bytearray) -> None:
         left = memoryview(data)

@@ -51,6 +51,11 @@ class Carrier:
         self.queue.on_line = self._wake
         self._wake()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no batch is being written."""
+        return self._task is None
+
     async def flush(self) -> None:
         """Tries to write what waits now, within FLUSH_WITHIN_S."""
         if self._alarm is not None:
@@ -144,7 +149,7 @@ class Auditing:
             self._alarm.cancel()
         self.log.minute()
         await asyncio.gather(*(carrier.stop() for carrier in self._carriers))
-        if self._file is not None:
+        if self._file is not None and self._to_file is not None and self._to_file.is_idle:
             try:
                 await self._runtime.run_blocking(self._file.close)
             except OSError as problem:

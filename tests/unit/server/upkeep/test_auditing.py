@@ -9,16 +9,21 @@ from typing import Any
 
 import pytest
 
+from tests.unit.server.cluster.test_controller_node import talk
+from tests.unit.server.controllers import Controllers
 from tests.unit.server.several_nodes import SeveralNodes
 from tests.unit.server.test_node import create, with_node
 from tidelog.broker.authorization import allows
+from tidelog.broker.envelope import sealed_request
 from tidelog.broker.node import Broker
+from tidelog.broker.ports import Asker
 from tidelog.broker.request import RequestContext, Session
 from tidelog.config.authorizer import STANDARD_AUTHORIZER
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.records.record import iter_records
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.node import Node
@@ -158,3 +163,22 @@ def test_what_a_place_does_not_take_waits_and_is_tried_again(
         "the audit cannot be written to there, which is tried again: not now",
         "the audit loses 1 events, which there did not take before the node stopped",
     ]
+
+
+def test_a_controller_alone_keeps_a_file_of_what_it_decides_for_clients_of_brokers(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    world = Controllers(tmp_path, 1, **ON, **{"tidelog.audit.file": str(path)})
+    client = KafkaPrincipal("User", "ann")
+    sealed = sealed_request(Asker(client, "console", "10.1.2.3"), 7, CreateTopicsRequest(topics=[CreatableTopic("t", 1, 1)]))
+
+    async def main() -> None:
+        await world.start()
+        await world.until(world.active)
+        await talk(world.ports[1], sealed)
+
+    world.run(main)
+    world.close()
+    (event,) = [each for each in map(json.loads, path.read_bytes().splitlines()) if each.get("principal") == "User:ann"]
+    assert (event["request"], event["operation"], event["resourceName"]) == ("CreateTopics", "CREATE", "t")
+    assert (event["host"], event["listener"], event["clientId"]) == ("10.1.2.3", "CONTROLLER", "console")
+    assert (event["allowed"], event["rule"]) == (False, "no-acl")
