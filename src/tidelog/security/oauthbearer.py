@@ -21,7 +21,8 @@ MAX_PAIRS = 100
 """Of a first message; ``auth`` and a few extensions."""
 _ACKNOWLEDGED = b"\x01"
 _FIRST = re.compile(r"n,(?:a=(?P<as>[^,]*))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)*)\x01")
-_BEARER = re.compile(r"bearer +(?P<token>[-A-Za-z0-9._~+/]+=*)", re.IGNORECASE)
+# Possessive: 128 KiB of spaces without a token would be tried from each of them.
+_BEARER = re.compile(r"bearer ++(?P<token>[-A-Za-z0-9._~+/]+=*)", re.IGNORECASE)
 
 
 class TokenRefused(Exception):

@@ -48,13 +48,22 @@ class PlainServer:
 def fixed_users(users: dict[str, str]) -> PasswordCheck:
     """A check against names and passwords of the configuration.
 
-    Digests are compared, so that the time depends neither on the length of the right password nor on whether the user exists.
+    Digests are compared, so that the time depends neither on the length of the right password nor on whether the user exists. An
+    unknown user is compared with some user's digest, and refused: each check has one lookup that finds and one that does not,
+    because memory that was not read lately takes longer.
     """
     digests = {user: _digest(password) for user, password in users.items()}
+    names = ["".join(list(user)) for user in digests] or [""]
     no_password = bytes(hashlib.sha256().digest_size)
 
     def check(user: str, password: str) -> bool:
-        return hmac.compare_digest(_digest(password), digests.get(user, no_password))
+        given = _digest(password)
+        found = digests.get(user)
+        some, absent = names[hash(user) % len(names)], user + "\0"
+        hash(some), hash(absent)
+        other = digests.get((absent, some)[found is None])
+        right = hmac.compare_digest(given, (found, other)[found is None] or no_password)
+        return right and found is not None
 
     return check
 

@@ -14,6 +14,7 @@ import hmac
 import re
 from collections.abc import Callable
 from enum import IntEnum
+from typing import cast
 
 from tidelog.metadata.image import ScramCredential
 from tidelog.security.principal import USER, KafkaPrincipal
@@ -63,6 +64,7 @@ def credential_of(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterati
     )
 
 
+_NOBODY = (None, None)
 Lookup = Callable[[str, bool], tuple[ScramCredential, Authenticated] | None]
 """(name, whether it is the id of a delegation token) -> the credential and whom it authenticates; None for an unknown one."""
 
@@ -73,7 +75,8 @@ def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
     def lookup(name: str, token: bool) -> tuple[ScramCredential, Authenticated] | None:
         authenticated = Authenticated(KafkaPrincipal(USER, name))  # for unknown users too, who must not fail sooner
         found = None if token else credentials(name)
-        return None if found is None else (found, authenticated)
+        both = found, authenticated
+        return None if found is None else cast("tuple[ScramCredential, Authenticated]", both)
 
     return lookup
 
@@ -112,12 +115,11 @@ class ScramServer:
         if authorization and _unescaped(authorization) != self._name:
             raise self._failed("the client asks to act as another user")
         token_auth = b"tokenauth=true" in (extensions or b"").split(b",")
-        self._found = self._lookup(self._name, token_auth)
-        if self._found is not None and self._found[0].iterations < MIN_ITERATIONS:
-            self._found = None
-        # Made for known users too, so that the time does not tell them from unknown ones.
-        stranger = self._strangers.credential(self._name)
-        self._credential = credential = stranger if self._found is None else self._found[0]
+        found = self._lookup(self._name, token_auth)
+        credential = self._strangers.credential(self._name, (found or _NOBODY)[0])
+        if credential.iterations < MIN_ITERATIONS:
+            found, credential = None, self._strangers.credential(self._name, None)
+        self._found, self._credential = found, credential
         self._full_nonce = nonce + self._nonce.encode()
         salt = base64.b64encode(credential.salt)
         first = b"r=%b,s=%b,i=%d" % (self._full_nonce, salt, credential.iterations)

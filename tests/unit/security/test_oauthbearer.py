@@ -57,6 +57,8 @@ def test_after_a_bad_token_a_good_one_is_too_late() -> None:
     "message",
     [
         b"",
+        b"n,,\x01auth=Bearer good\x01" + b"a=b\x01" * 100 + b"\x01",
+        b"n,,\x01auth=Bearer" + b" " * 100_000 + b"\x01\x01",
         b"\x01",
         b"auth=Bearer good",
         b"n,,\x01auth=Bearer good\x01",

@@ -186,3 +186,8 @@ def test_a_stranger_costs_as_much_as_a_wrong_password(monkeypatch: pytest.Monkey
 def test_a_stranger_has_a_salt_like_that_of_the_users() -> None:
     salt = server().answer(FIRST.replace(b"user", b"nobody")).split(b",")[1][2:]
     assert len(base64.b64decode(salt)) == len(SALT)
+
+
+def test_a_stored_credential_shows_no_key() -> None:
+    credential = CREDENTIALS["user", ScramMechanism.SHA_256]
+    assert repr(credential) == "ScramCredential(iterations=4096)"

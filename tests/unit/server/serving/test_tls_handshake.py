@@ -255,6 +255,27 @@ def test_handshakes_in_flight_end_with_the_listener() -> None:
     place.run(main)
 
 
+def test_the_oldest_half_open_connection_goes_and_clients_get_in() -> None:
+    place = Place()
+    place.listener.change_limits(Limits(max_unauthenticated_per_ip=2))
+
+    async def main() -> None:
+        early = [await place.line(client_context()) for _ in range(3)]
+        half_open = [await place.raw() for _ in range(3)]
+        for each in half_open:
+            await place.runtime.loop.sock_sendall(each, hello()[:50])
+        assert await place.runtime.loop.sock_recv(half_open[0], 1) == b""
+        late = await place.line(client_context())
+        assert await place.runtime.loop.sock_recv(half_open[1], 1) == b""
+        assert len(place.listener.newcomers) == 1
+        for each in (*early, late):
+            assert await place.served(each)
+        for each in half_open:
+            each.close()
+
+    place.run(main)
+
+
 def test_many_clients_at_once_all_get_in() -> None:
     place = Place()
 
