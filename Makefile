@@ -188,10 +188,11 @@ sim-replicas: $(VENV)/.dev ## Replicas simulated: 2000 seeds of faults, then eac
 	$(BIN)/python -m sim.replica_run --seeds 2000 --note .cache/sim-replicas.json $(ARGS)
 	$(BIN)/python -m sim.replica_run --bugs 300
 
-sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults, about two hours; goes on where it stopped
+sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults and 100 with logins and ACLs, hours; goes on where it stopped
 	@mkdir -p .cache
 	$(BIN)/python -m sim.cluster_run --seeds 1000 --file .cache/sim-cluster.jsonl $(ARGS)
 	$(BIN)/python -m sim.cluster_run --report .cache/sim-cluster.jsonl
+	$(BIN)/python -m sim.cluster_run --secure --seeds 100 --file .cache/sim-cluster-secure.jsonl $(ARGS)
 
 sim-controller: $(VENV)/.dev ## The controller simulated with its brokers: 9000 seeds of faults, then each planted bug has to be found
 	$(BIN)/python -m sim.controller_run --seeds 9000 $(ARGS)

@@ -15,6 +15,7 @@ from typing import Any
 
 from sim import replica_bugs
 from sim.cluster_checks import Violation
+from sim.cluster_security_bugs import SECURITY_BUGS
 from sim.cluster_world import ClusterRun
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSystem
@@ -72,6 +73,7 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
     "divergence ignored": replica_bugs.BUGS["divergence ignored"],
     "min.insync.replicas ignored": replica_bugs.BUGS["min.insync.replicas ignored"],
     "leader alone acknowledges": replica_bugs.BUGS["leader alone acknowledges"],
+    **SECURITY_BUGS,
 }
 
 
@@ -86,7 +88,7 @@ def seed_that_finds(name: str, seeds: int, *, busy_s: float = 60.0, told: Callab
         for seed in range(1, seeds + 1):
             told(seed)
             try:
-                ClusterRun(seed, busy_s=busy_s).run()
+                ClusterRun(seed, busy_s=busy_s, secure=name in SECURITY_BUGS).run()
             except Violation:
                 return seed
     return None

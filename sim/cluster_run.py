@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--from", type=int, default=1, dest="first")
     parser.add_argument("--busy", type=float, default=60.0, help="virtual seconds with faults")
+    parser.add_argument("--secure", action="store_true", help="with logins and an authorizer, while rights come and go")
     parser.add_argument("--file", type=Path, help="where finished seeds are kept, one a line; those in it are not run again")
     parser.add_argument("--log", help="log level of the nodes, for one seed that is played again")
     parser.add_argument("--report", type=Path, nargs="+", metavar="FILE", help="sum up finished seeds, and run none")
@@ -84,7 +85,7 @@ def main() -> int:
             continue
         began = time.monotonic()
         try:
-            report: Report = ClusterRun(seed, busy_s=args.busy).run()
+            report: Report = ClusterRun(seed, busy_s=args.busy, secure=args.secure).run()
         except Violation as violation:
             sys.stderr.write(f"VIOLATION: {violation}\n")
             return 1

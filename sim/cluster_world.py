@@ -8,10 +8,12 @@ against what the replicas have. A violation is raised as ``Violation`` with the 
 from __future__ import annotations
 
 import collections
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sim import cluster_security
 from sim.clients import History, Transactor, Writer
 from sim.cluster_admin import Admin
 from sim.cluster_checks import Checks, Violation
@@ -20,6 +22,7 @@ from sim.rare import counted
 from sim.readers import Reader
 from tidelog.metadata.supported_features import default_levels
 from tidelog.model.ids import TopicPartition
+from tidelog.server.cluster.node_login import PLAIN_TEXT
 from tidelog.testing.simulation.client import Client
 from tidelog.testing.simulation.cluster import Shape, SimCluster
 from tidelog.testing.simulation.faults import ELIGIBLE_REPLICAS, Faults
@@ -58,30 +61,34 @@ class Report:
 
 
 class ClusterRun:
-    """See the module. ``busy_s``: how long faults go on."""
+    """See the module. ``busy_s``: how long faults go on. ``secure``: with logins and an authorizer."""
 
-    def __init__(self, seed: int, *, busy_s: float = 60.0, heal_s: float = 60.0) -> None:
+    def __init__(self, seed: int, *, busy_s: float = 60.0, heal_s: float = 60.0, secure: bool = False) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         self.busy_s, self.heal_s = busy_s, heal_s
-        self.cluster = SimCluster(_shape(self.rng), self.rng.getrandbits(64))
+        self.cluster = SimCluster(_shape(self.rng, cluster_security.SETTINGS if secure else {}), self.rng.getrandbits(64))
         self.agenda = self.cluster.agenda
         self.history = History()
         self.faults = Faults(self.cluster, self.rng.getrandbits(64))
         self.checks = Checks(self.cluster, self.history)
+        self.security = cluster_security.ClusterSecurity(self, seed) if secure else None
         self.finished = False
         self._next_look = 0.0
 
-    def client(self) -> Client:
+    def client(self, *, admin: bool = False) -> Client:
         """One more machine that talks to the cluster."""
-        return Client(self.cluster.process(), self.rng.getrandbits(64), self.cluster.bootstrap)
+        login = PLAIN_TEXT
+        if self.security is not None:
+            login = cluster_security.ADMIN_LOGIN if admin else cluster_security.LOGINS[cluster_security.APP]
+        return Client(self.cluster.process(), self.rng.getrandbits(64), self.cluster.bootstrap, login)
 
     # Running it
 
     def run(self) -> Report:
         """The whole of it. Violation when something did not hold."""
         try:
-            with counted(self.history.rare):
+            with counted(self.history.rare), self.security.state.watched() if self.security else contextlib.nullcontext():
                 return self._run()
         except (Violation, AssertionError, Stuck) as error:
             raise Violation(
@@ -93,10 +100,13 @@ class ClusterRun:
     def _run(self) -> Report:
         self.cluster.start()
         self._until(self.cluster.serving, 30, "the cluster starts")
-        admin = Admin(self.client(), self.history, self.cluster, self.rng.getrandbits(64))
-        created = admin.client.loop.create_task(admin.create(TOPICS))
+        admin = Admin(self.client(admin=True), self.history, self.cluster, self.rng.getrandbits(64))
+        topics = TOPICS if self.security is None else {**TOPICS, **cluster_security.topics()}
+        created = admin.client.loop.create_task(admin.create(topics))
         self._until(created.done, 30, "the topics are created")
         created.result()
+        if self.security is not None:
+            self._prepare(self.security)
         tasks = self._workload(admin)
         self.checks.watch()
         self.faults.begin()
@@ -117,6 +127,12 @@ class ClusterRun:
         self._until(self._mended, MEND_S, "known damage is replaced by what other replicas have")
         self._compare(admin.client)
         return self._report()
+
+    def _prepare(self, security: cluster_security.ClusterSecurity) -> None:
+        task = security.admin.loop.create_task(security.prepare())
+        self._until(task.done, 30, "the users and their ACLs are there")
+        task.result()
+        self._until(security.ready, 30, "every node has read the users and the ACLs")
 
     def _repaired(self) -> bool:
         """Looked at once in a while: a repair restarts processes."""
@@ -156,6 +172,8 @@ class ClusterRun:
             reader = Reader(client, history, [*plain, *tx], committed=number == 1, damaged=damaged)
             tasks.append(client.loop.create_task(reader.run(stop, 0.5)))
         tasks.append(admin.client.loop.create_task(admin.run(stop)))
+        if self.security is not None:
+            tasks += self.security.tasks(stop)
         return tasks
 
     def _go_on(self, seconds: float) -> None:
@@ -185,6 +203,9 @@ class ClusterRun:
         self.checks.records()
         self.checks.metadata()
         self.checks.offsets(client, self._finish)
+        if self.security is not None:
+            self._until(self.security.caught_up, self.heal_s, "every node has the same ACLs and credentials")
+            self.security.compare()
 
     def _finish(self, task: object) -> None:
         self._until(task.done, self.heal_s, "the groups' offsets are told")  # type: ignore[attr-defined]
@@ -211,7 +232,7 @@ class ClusterRun:
         return +found
 
 
-def _shape(rng: random.Random) -> Shape:
+def _shape(rng: random.Random, more: Mapping[str, str]) -> Shape:
     """Which cluster a seed is about."""
     eligible = rng.random() < 0.5
     levels = {name: level for name, level in default_levels().items() if eligible or name != ELIGIBLE_REPLICAS}
@@ -221,5 +242,5 @@ def _shape(rng: random.Random) -> Shape:
         static=rng.random() < 0.3,
         log_dirs=2 if rng.random() < 0.3 else 1,
         levels=levels,
-        settings=SETTINGS,
+        settings={**SETTINGS, **more},
     )

@@ -1,8 +1,6 @@
-"""ACLs in the simulated controller: they are created and deleted, and each broker decides by those that it has read.
+"""ACLs in the simulated controller: administrators create and delete them, and each broker decides by those that it has read.
 
-Brokers read several groups of records at once, or start with a snapshot. What a broker decides has to be what the ACLs of its
-image say, and all brokers agree once they have caught up. Records must be such that a node which takes nothing twice can
-replay them. The random numbers are not those of the world, so that ACLs leave the rest of a run as it is.
+What a broker decides has to be what the records up to its image say. The random numbers are not those of the world.
 """
 
 from __future__ import annotations
@@ -12,24 +10,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sim.controller_checkers import require
+from sim.security_ledger import Ledger, may
 from tidelog.broker.access_control import AclAccessControl
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.image import ClusterImage
-from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from tidelog.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from tidelog.security.authorizer import Authorizer, Decision
 from tidelog.security.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
-    from sim.controller_brokers import SimBroker
     from sim.controller_world import World
 
 NAMES = ("a", "ab", "abc", "b", "*")
 USERS = ("User:ann", "User:bob", "User:*")
 OPERATIONS = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL)
-ROOT = KafkaPrincipal("User", "root")
+HOSTS = {"10.0.0.1": "10.0.0.1", "::ffff:10.0.0.2": "10.0.0.2"}
+"""A peer's address, and its form in ACLs."""
 
 
 class Silent:
@@ -47,7 +44,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks."""
+    """A client that asks."""
 
     principal: KafkaPrincipal
     peer_host: str = "10.0.0.1"
@@ -57,23 +54,17 @@ class Client:
     correlation_id: int = 0
 
 
-@dataclass
-class Node:
-    """One process of a broker."""
-
-    access: AclAccessControl
-    image: ClusterImage
+def new_access() -> AclAccessControl:
+    """The access control of a node that has just started."""
+    return AclAccessControl(Authorizer([KafkaPrincipal("User", "root")]), Silent(), lambda: True)
 
 
 class Acls:
-    """Changes of ACLs, and the brokers' decisions."""
+    """Changes of ACLs, and questions to brokers."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, rng: random.Random) -> None:
         self._world = world
-        self._rng = random.Random(f"acls {seed}")
-        self._nodes: dict[int, Node] = {}
-
-    # changes
+        self._rng = rng
 
     def change(self) -> None:
         """Sometimes an administrator creates or deletes some."""
@@ -86,14 +77,13 @@ class Acls:
             if creates
             else DeleteAclsRequest(filters=[self._filter() for _ in range(rng.randint(1, 2))])
         )
-        before, groups = world.image, len(world.written)
+        groups = len(world.written)
         honest, world.controller._rng = world.controller._rng, rng
         try:
             world.ask(QuorumController.create_acls if creates else QuorumController.delete_acls, request)
         finally:
             world.controller._rng = honest
         for records, _ in world.written[groups:]:
-            check_acl_records(before, records)
             world.counts["ACLs created" if creates else "ACLs deleted"] += len(records)
 
     def _creation(self) -> AclCreation:
@@ -120,69 +110,21 @@ class Acls:
             PermissionType.ANY,
         )
 
-    # brokers
-
-    def restarted(self, broker: SimBroker) -> None:
-        """Its next image is a snapshot."""
-        self._nodes.pop(broker.id, None)
-
-    def followed(self, broker: SimBroker, image: ClusterImage) -> None:
-        """The broker has read up to this image; what it decides from now on is what the image says."""
-        node = self._nodes.get(broker.id)
-        if node is None:
-            node = self._nodes[broker.id] = Node(AclAccessControl(Authorizer([ROOT]), Silent(), lambda: True), image)
-            node.access.follow(image, image, None)
-        elif self._rng.random() < 0.1:
-            self._world.counts["ACLs of a snapshot"] += 1
-            node.access.follow(node.image, image, None)
-        else:
-            delta = ClusterDelta(node.image)
-            for records, last_offset in self._world.written:
-                if node.image.offset < last_offset <= image.offset:
-                    for record in records:
-                        delta.replay(record)
-            node.access.follow(node.image, image, delta)
-        node.image = image
+    def look(self, where: str, access: AclAccessControl, ledger: Ledger) -> None:
+        """Some questions, of any client."""
         for _ in range(4):
-            self._check(broker.id, node, self._rng.choice(USERS), self._rng.choice(OPERATIONS), self._rng.choice(NAMES))
+            self._ask(where, access, ledger, self._rng.choice(USERS), self._rng.choice(OPERATIONS), self._rng.choice(NAMES))
 
-    def check_agreement(self) -> None:
-        """All have caught up: each decides as the controller's image says, so all decide alike."""
-        for broker in self._world.brokers.values():
-            self.followed(broker, self._world.image)
-            for user in USERS:
-                for operation in OPERATIONS:
-                    for name in NAMES:
-                        self._check(broker.id, self._nodes[broker.id], user, operation, name)
+    def ask_everything(self, where: str, access: AclAccessControl, ledger: Ledger) -> None:
+        """Every question."""
+        for user in USERS:
+            for operation in OPERATIONS:
+                for name in NAMES:
+                    self._ask(where, access, ledger, user, operation, name)
 
-    def _check(self, broker_id: int, node: Node, user: str, operation: AclOperation, name: str) -> None:
-        principal = KafkaPrincipal("User", user.removeprefix("User:"))
-        client = Client(principal, self._rng.choice(("10.0.0.1", "::ffff:10.0.0.2")))
-        fresh = Authorizer([ROOT])
-        fresh.replace_all(node.image.acls)
-        said = node.access.allows(client, operation, ResourceType.TOPIC, name, False)
-        right = fresh.allows(principal, client.peer_host, operation, ResourceType.TOPIC, name)
-        require(said == right, f"broker {broker_id} says {said} to {operation.name} of {user} on {name}, its ACLs say {right}")
-        require(node.access.acls == len(node.image.acls), f"broker {broker_id} counts {node.access.acls} ACLs")
-
-
-def check_acl_records(before: ClusterImage, records: Any) -> None:
-    """No known id, no equal content under a second id, no removal of an unknown id: Apache Kafka's nodes stop at each."""
-    known = dict(before.acls)
-    for record in records:
-        if record.NAME == "RemoveAccessControlEntryRecord":
-            require(record.id in known, "the removal of an ACL that is not there")
-            del known[record.id]
-            continue
-        entry = AccessControlEntry(
-            record.resource_type,
-            record.resource_name,
-            record.pattern_type,
-            record.principal,
-            record.host,
-            record.operation,
-            record.permission_type,
-        )
-        require(record.id not in known, "an ACL with a known id")
-        require(entry not in known.values(), f"an ACL a second time: {entry}")
-        known[record.id] = entry
+    def _ask(self, where: str, access: AclAccessControl, ledger: Ledger, user: str, operation: AclOperation, name: str) -> None:
+        peer = self._rng.choice(tuple(HOSTS))
+        client = Client(KafkaPrincipal("User", user.removeprefix("User:")), peer)
+        said = access.allows(client, operation, ResourceType.TOPIC, name, False)
+        right = may(ledger.acls.values(), user, HOSTS[peer], operation, ResourceType.TOPIC, name)
+        require(said == right, f"{where} says {said} to {operation.name} of {user} on {name}, the records say {right}")

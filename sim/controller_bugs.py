@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import astuple
 from typing import Any
 
+from sim.controller_security_bugs import SECURITY_BUGS
 from tidelog.controller import (
-    acls,
     alter_partition,
     broker_lifecycle,
     broker_registration,
@@ -19,9 +18,7 @@ from tidelog.controller import (
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.metadata.image import BrokerImage, ClusterImage, PartitionImage
-from tidelog.model.acl import AccessControlEntry
 from tidelog.model.errors import ErrorCode
-from tidelog.security.authorizer import Authorizer
 from tidelog.testing.simulation.patching import Patch, patched
 
 
@@ -135,53 +132,6 @@ def _shutting_down_counts_as_up() -> list[Patch]:
     return [(BrokerImage, "active", property(lambda self: not self.fenced))]
 
 
-def _decisions_outlive_acls() -> list[Patch]:
-    """A change of the ACLs leaves the cached decisions."""
-
-    def changed(self: Authorizer) -> None:
-        self.version += 1
-
-    return [(Authorizer, "_changed", changed)]
-
-
-def _removed_acls_stay() -> list[Patch]:
-    honest = Authorizer.change
-
-    def change(self: Authorizer, added: Any, removed: Any) -> None:
-        honest(self, {acl_id: entry for acl_id, entry in added.items() if acl_id not in self._index}, ())
-
-    return [(Authorizer, "change", change)]
-
-
-def _snapshots_add_acls() -> list[Patch]:
-    """A snapshot's ACLs come to those that are there, instead of replacing them."""
-
-    def replace_all(self: Authorizer, acls: Any) -> None:
-        self.change({acl_id: entry for acl_id, entry in acls.items() if acl_id not in self._index}, ())
-
-    return [(Authorizer, "replace_all", replace_all)]
-
-
-def _acls_written_twice() -> list[Patch]:
-    """CreateAcls does not look whether an ACL exists."""
-    honest = acls._entry
-
-    def entry(creation: Any) -> AccessControlEntry:
-        return _Different(*astuple(honest(creation)))
-
-    return [(acls, "_entry", entry)]
-
-
-class _Different(AccessControlEntry):
-    """Equal to no other."""
-
-    __slots__ = ()
-    __hash__ = AccessControlEntry.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
 BUGS: dict[str, Callable[[], list[Patch]]] = {
     "old partition epochs accepted": lambda: _forgiving(ErrorCode.INVALID_UPDATE_VERSION),
     "old leader epochs accepted": lambda: _forgiving(ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST),
@@ -198,10 +148,7 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
     "another minimum unnoticed": _minimum_changes_unnoticed,
     "a leader that left leads on": _same_leader_epoch,
     "shutting down counts as up": _shutting_down_counts_as_up,
-    "decisions outlive their ACLs": _decisions_outlive_acls,
-    "removed ACLs stay": _removed_acls_stay,
-    "snapshots add ACLs": _snapshots_add_acls,
-    "ACLs are written twice": _acls_written_twice,
+    **SECURITY_BUGS,
 }
 
 

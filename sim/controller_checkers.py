@@ -75,7 +75,7 @@ def check_eligible(image: ClusterImage, default_minimum: int) -> None:
 
 def check_memory(image: ClusterImage, replayed: ClusterImage, index: PartitionIndex) -> None:
     """What a new controller would make of the log is what this one has."""
-    for name in ("features", "brokers", "topics", "configs", "next_producer_id", "acls"):
+    for name in ("features", "brokers", "topics", "configs", "next_producer_id", "acls", "scram"):
         require(getattr(image, name) == getattr(replayed, name), f"{name} replayed are not {name}")
     fresh = PartitionIndex(image.topics)
     for name in ("without_leader", "without_preferred_leader", "reassigning"):

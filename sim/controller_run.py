@@ -21,7 +21,7 @@ EXPECTED = (
     "leader from ELR", "unclean leader", "truncated", "ISR changed", "ISR refused: INELIGIBLE_REPLICA",
     "ISR refused: FENCED_LEADER_EPOCH", "ISR refused: INVALID_UPDATE_VERSION", "ISR refused: NEW_LEADER_ELECTED",
     "refused DUPLICATE_BROKER_REGISTRATION", "refused STALE_BROKER_EPOCH", "lost by agreement",
-    "ACLs created", "ACLs deleted", "ACLs of a snapshot",
+    "ACLs created", "ACLs deleted", "ACLs of a snapshot", "credentials set", "credentials removed", "logins", "logins refused",
 )  # fmt: skip
 """Faults and rare branches that a long run has to have reached."""
 

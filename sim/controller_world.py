@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sim.controller_acls import Acls
 from sim.controller_admin import Method, random_wish
 from sim.controller_brokers import PartitionId, SimBroker, common_prefix
 from sim.controller_checkers import Acknowledged, check_eligible, check_memory, check_partition, least_in_sync, require
+from sim.controller_security import Security
 from tidelog.controller.partition_rules import elr_enabled
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
@@ -82,7 +82,7 @@ class World:
         if self.with_elr:
             levels.append(FeatureLevelRecord(name=ELR, feature_level=1))
         self._commit(self.controller.bootstrap(levels))
-        self.acls = Acls(self, seed)
+        self.security = Security(self, seed)
         for broker in self.brokers.values():
             broker.start()
 
@@ -101,13 +101,13 @@ class World:
                 self._fault()
                 if self.rng.random() < 0.3:
                     self.ask(*random_wish(self))
-                self.acls.change()
+                self.security.change()
             elif step == self.steps:
                 self._heal()
             self._step()
         self._check_memory()
         self._check_order()
-        self.acls.check_agreement()
+        self.security.check_agreement()
 
     # the controller
 
@@ -206,7 +206,7 @@ class World:
             image = self.images[max(len(self.images) - 1 - behind, 0)]
             if image.offset > broker.view.offset:
                 broker.view = image
-                self.acls.followed(broker, image)
+                self.security.followed(broker, image)
 
     def _talk(self, broker: SimBroker) -> None:
         if broker.epoch < 0:
@@ -321,7 +321,7 @@ class World:
             self.counts["power lost" if power else "killed"] += 1
         elif roll < 0.16 and not broker.alive:
             broker.start()
-            self.acls.restarted(broker)
+            self.security.restarted(broker)
             self.counts["started"] += 1
         elif roll < 0.20 and broker.alive and broker.epoch >= 0:
             broker.leaving = True

@@ -12,6 +12,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.server.cluster.channels import ChannelError, Channels, Failure
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin
 from tidelog.testing.simulation.loop import SimLoop
 from tidelog.testing.simulation.machines import SimRuntime
 
@@ -53,11 +54,11 @@ class Later(Exception):
 class Client:
     """A machine with connections to the cluster."""
 
-    def __init__(self, loop: SimLoop, seed: int, bootstrap: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, loop: SimLoop, seed: int, bootstrap: Sequence[tuple[str, int]], login: NodeLogin = PLAIN_TEXT) -> None:
         self.loop = loop
         self.rng = random.Random(seed)
         self.runtime = SimRuntime(loop, seed, 0)
-        self.channels = Channels(self.runtime, loop.name)
+        self.channels = Channels(self.runtime, loop.name, login)
         self.metadata = ClusterMetadata()
         self._bootstrap = list(bootstrap)
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
