@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.interop.nodes import ROOT
 from tests.matrix import report
-from tests.matrix.running import LAYOUTS, Result, run
+from tests.matrix.running import LAYOUTS, SECURE, Result, run
 from tests.matrix.scenarios import MATRIX
 
 NOTE = ROOT / ".cache" / "matrix.jsonl"
@@ -25,6 +25,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"all by default: {', '.join(MATRIX)}")
     parser.add_argument("--layout", action="append", choices=LAYOUTS, help="both by default")
+    parser.add_argument("--secure", action="store_true", help="listeners speak SASL_SSL, and nodes have an authorizer")
     parser.add_argument("--bounces", type=int, default=5)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--note", type=Path, default=NOTE, help="the results file")
@@ -39,7 +40,7 @@ def arguments() -> argparse.Namespace:
 
 def one(name: str, layout: str, args: argparse.Namespace, place: str) -> Result:
     """Run it and tell how it goes."""
-    home = args.home / f"{layout}-{name}"
+    home = args.home / f"{layout.replace(SECURE, '-secure')}-{name}"
     shutil.rmtree(home, ignore_errors=True)
     began = time.monotonic()
 
@@ -67,7 +68,8 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, as after ^C
     known = report.load(args.note)
-    todo = [(layout, name) for layout in args.layout or LAYOUTS for name in args.scenarios or MATRIX]
+    layouts = [layout + SECURE * args.secure for layout in args.layout or LAYOUTS]
+    todo = [(layout, name) for layout in layouts for name in args.scenarios or MATRIX]
     if not args.scenarios:
         todo = [each for each in todo if each not in known or known[each].wrong]
     bad = 0
@@ -77,8 +79,9 @@ def main() -> int:
         known[layout, name] = result
         bad += bool(result.wrong)
     if args.write is not None:
-        report.write(args.write, [known[key] for key in ((each, name) for each in LAYOUTS for name in MATRIX) if key in known])
-    print(f"{len(todo)} run, {bad} wrong; {len(known)} of {len(LAYOUTS) * len(MATRIX)} results in {args.note}")
+        rows = ((layout + suffix, name) for suffix in ("", SECURE) for layout in LAYOUTS for name in MATRIX)
+        report.write(args.write, [known[key] for key in rows if key in known])
+    print(f"{len(todo)} run, {bad} wrong; {len(known)} results in {args.note}")
     return 1 if bad else 0
 
 

@@ -23,6 +23,7 @@ from tidelog.protocol.messages.alter_partition_reassignments import (
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from tidelog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tidelog.protocol.messages.metadata import MetadataRequest
+from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
@@ -60,7 +61,7 @@ class MatrixCluster(Cluster):
 
     def format_node(self, node_id: int, voters: VoterSet | None) -> None:
         """``voters``: the first ones of the quorum; None for who joins it later."""
-        request = FormatRequest(self.dirs(node_id), node_id, CLUSTER_ID, initial_voters=voters)
+        request = FormatRequest(self.dirs(node_id), node_id, CLUSTER_ID, initial_voters=voters, scram=self.first_users())
         format_dirs(DiskFileSystem(), request, rng=random.Random(node_id), now_ms=time.time_ns() // 1_000_000)
 
     def _voters(self) -> VoterSet:
@@ -68,6 +69,15 @@ class MatrixCluster(Cluster):
             Voter(each, self._directory_id(each), (Endpoint("CONTROLLER", "127.0.0.1", self.controller_doors[each]),))
             for each in self.controllers
         )
+
+    def first_users(self) -> list[UserScramCredentialRecord]:
+        """With SCRAM credentials from the start."""
+        return []
+
+    @property
+    def client_file(self) -> Path:
+        """``client_settings``, for clients in processes of their own."""
+        return self.directory / "client.json"
 
     def dirs(self, node_id: int) -> list[str]:
         """Its log dirs; the metadata is in the first."""

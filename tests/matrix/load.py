@@ -7,8 +7,9 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.matrix.cluster import MatrixCluster
 from tests.node.transactional_run import QUICK_NODES, create
@@ -31,16 +32,20 @@ def _module(module: str, *args: str) -> list[str]:
     return [sys.executable, "-m", module, *args]
 
 
-def members(bootstrap: str, folder: Path, seed: int, pace: float = PACE_S, acks: str = "all", in_flight: int = 5) -> list[Client]:
+def members(cluster: MatrixCluster, folder: Path, seed: int, acks: str = "all", in_flight: int = 5) -> list[Client]:
     """The clients. Two members for each group, so that its partitions change hands."""
 
+    common = ("--bootstrap", cluster.bootstrap, "--pace", str(PACE_S))
+    if cluster.client_settings:
+        common = (*common, "--config", str(cluster.client_file))
+
     def steady(name: str, path: Path) -> list[str]:
-        base = ("--name", name, "--bootstrap", bootstrap, "--history", str(path))
-        return _module("tests.matrix.worker", *base, "--pace", str(pace), "--acks", acks, "--in-flight", str(in_flight))
+        base = ("--name", name, "--history", str(path), *common)
+        return _module("tests.matrix.worker", *base, "--acks", acks, "--in-flight", str(in_flight))
 
     def transactional(role: str, *more: str) -> Callable[[str, Path], list[str]]:
         def command(name: str, path: Path) -> list[str]:
-            base = ("--name", name, "--bootstrap", bootstrap, "--history", str(path), "--seed", str(seed), "--pace", str(pace))
+            base = ("--name", name, "--history", str(path), "--seed", str(seed), *common)
             return _module("tests.transactions.worker", role, *base, *more)
 
         return command
@@ -80,7 +85,7 @@ class Load(Run):
         self.replaced = 0
         self._latest: dict[Path, tuple[bytes, float]] = {}
         self._counted: dict[Path, int] = {}
-        self.clients = members(cluster.bootstrap, self.histories, seed, acks=acks, in_flight=in_flight)
+        self.clients = members(cluster, self.histories, seed, acks=acks, in_flight=in_flight)
 
     def __enter__(self) -> Load:
         create(self.cluster, INPUT, OUTPUT, partitions=PARTITIONS)
@@ -91,6 +96,10 @@ class Load(Run):
     def __exit__(self, *_: object) -> None:
         for client in self.clients:
             client.kill()
+
+    @property
+    def quick(self) -> Mapping[str, Any]:
+        return {**super().quick, **self.cluster.client_settings}
 
     def count(self) -> None:
         """What each kind of client has been acknowledged so far."""

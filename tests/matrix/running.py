@@ -12,11 +12,14 @@ from pathlib import Path
 from tests.matrix.cluster import MatrixCluster
 from tests.matrix.load import NODE_SETTINGS, Load, longest_wait_s
 from tests.matrix.scenarios import Row, Trial
+from tests.matrix.secured_cluster import SecuredCluster
 from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS
 from tidelog.testing.checker import Verdict
 
 LAYOUTS = ("combined", "separate")
 """Three nodes that are broker and controller; three brokers, with three controllers beside them."""
+SECURE = ", secure"
+"""At the end of a layout whose listeners speak SASL_SSL, with an authorizer."""
 
 
 @dataclass(kw_only=True)
@@ -86,10 +89,11 @@ def judge(cluster: MatrixCluster, load: Load, *, errors: bool) -> tuple[Verdict,
 def run(name: str, row: Row, layout: str, home: Path, say: Callable[[str], None], *, bounces: int = 5, seed: int = 7) -> Result:
     """The scenario on a fresh cluster in ``home``."""
     result = Result(name, layout)
-    combined = layout == "combined"
+    kind = SecuredCluster if layout.endswith(SECURE) else MatrixCluster
+    combined = layout.removesuffix(SECURE) == "combined"
     with (
         result.timed(),
-        MatrixCluster(home / "nodes", row.brokers, combined=combined, properties=NODE_SETTINGS, seed=seed) as cluster,
+        kind(home / "nodes", row.brokers, combined=combined, properties=NODE_SETTINGS, seed=seed) as cluster,
         Load(home / "load", cluster, seed=seed, acks="1" if row.planted else "all") as load,
     ):
         trial = Trial(cluster, load, say, bounces)

@@ -13,11 +13,12 @@ import argparse
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tests.transactions.worker import INPUT, PARTITIONS, QUICK
+from tests.transactions.worker import INPUT, PARTITIONS, QUICK, add_settings
 from tidelog.testing.checker import Recorder
 
 MOST_WAITING = 500
@@ -77,7 +78,9 @@ def main() -> None:
     parser.add_argument("--pace", type=float, default=0.01, help="seconds between two records")
     parser.add_argument("--acks", choices=("all", "1"), default="all")
     parser.add_argument("--in-flight", type=int, default=5, help="requests on their way to a broker at once")
+    parser.add_argument("--config", type=Path, help="more settings of librdkafka, as JSON")
     args = parser.parse_args()
+    add_settings(args.config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     life = 0

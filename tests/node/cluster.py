@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -77,6 +77,8 @@ class Cluster:
         self.racks = racks
         self.properties = dict(properties or {})
         self.combined = "controller" in roles
+        self.client_settings: Mapping[str, str] = {}
+        """What librdkafka needs beside the addresses."""
         self.brokers = list(range(1, count + 1))
         self.controllers = (
             self.brokers if self.combined else [*range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)] if controllers else []
@@ -253,7 +255,7 @@ class Cluster:
     def ask(self, node_id: int, *requests: Any, controller: bool = False) -> Any:
         """The answer to the last of the requests, on a broker's listener or on its controller's. OSError when it is gone."""
         port = self.controller_ports[node_id] if controller else self.ports[node_id]
-        with socket.create_connection(("127.0.0.1", port), BOUND_S) as connection:
+        with self.connection(port) as connection:
             client = ClientConnection("cluster-test")
 
             def exchange(frame: bytes) -> Any:
@@ -265,10 +267,20 @@ class Cluster:
             frame: bytes | None = client.hello()
             while frame is not None:
                 frame = client.welcomed(exchange(frame))
+            self.log_in(client, exchange)
             answer = None
             for request in requests:
                 answer = exchange(client.request(request))
             return answer
+
+    @contextlib.contextmanager
+    def connection(self, port: int) -> Iterator[socket.socket]:
+        """To a listener."""
+        with socket.create_connection(("127.0.0.1", port), BOUND_S) as connection:
+            yield connection
+
+    def log_in(self, client: ClientConnection, exchange: Callable[[bytes], Any]) -> None:
+        """Where listeners ask for it; ``exchange`` sends a frame and returns its answer."""
 
     @staticmethod
     def _gone(node_id: int) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.matrix.cluster import MatrixCluster
 from tests.matrix.load import NODE_SETTINGS, Load
-from tests.matrix.running import judge, run
+from tests.matrix.running import SECURE, judge, run
 from tests.matrix.scenarios import MATRIX, Trial
 
 pytestmark = [
@@ -46,6 +46,13 @@ def test_nothing_acknowledged_is_lost_torn_or_double_whatever_happens_to_three_n
     assert not wrong, "\n".join(wrong)
     told = verdict.counts
     assert told is not None and told.commits >= 4 * 5 * len(SHORT), verdict.text()
+
+
+def test_a_secured_cluster_loses_nothing_and_its_nodes_decide_alike_after_the_active_controller_is_killed(tmp_path: Path) -> None:
+    """While the rights of another user than the clients' change."""
+    result = run("hard-stop-controller", MATRIX["hard-stop-controller"], f"combined{SECURE}", tmp_path, print)
+    assert not result.wrong, "\n".join(result.wrong)
+    assert result.commits > 0
 
 
 def test_the_matrix_finds_what_a_leader_alone_had_acknowledged(tmp_path: Path) -> None:

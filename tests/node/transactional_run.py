@@ -37,7 +37,7 @@ def coordinator(cluster: Cluster, topic: str, key: str) -> int:
 
 
 def create(cluster: Cluster, *topics: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin = AdminClient({**cluster.client_settings, "bootstrap.servers": cluster.bootstrap, "log_level": 0})
     new = [NewTopic(topic, partitions, 3, config={"min.insync.replicas": "2"}) for topic in topics]
     for made in admin.create_topics(new).values():
         made.result(30)

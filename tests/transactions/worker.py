@@ -10,10 +10,12 @@ seeks). SIGTERM ends it after what it is at.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -24,7 +26,7 @@ INPUT, OUTPUT, PARTITIONS = "in", "out", 3
 TRANSACTION_TIMEOUT_MS = 10_000
 CALL_S = 5.0
 ABORT_SHARE = 0.5
-QUICK = {
+QUICK: dict[str, Any] = {
     "log_level": 0,
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -33,6 +35,12 @@ QUICK = {
     "topic.metadata.refresh.interval.ms": 2000,
 }
 stopping = threading.Event()
+
+
+def add_settings(path: Path | None) -> None:
+    """Settings that every client of this process gets."""
+    if path is not None:
+        QUICK.update(json.loads(path.read_text()))
 
 
 class Restart(Exception):
@@ -322,7 +330,9 @@ def main() -> None:
     parser.add_argument("--isolation", default="read_committed")
     parser.add_argument("--pace", type=float, default=0.01, help="longest pause between two transactions, in seconds")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--config", type=Path, help="more settings of librdkafka, as JSON")
     args = parser.parse_args()
+    add_settings(args.config)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     rng = random.Random(args.seed)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -168,6 +169,11 @@ class Run:
         self._counted: dict[Path, int] = {}
         self.counts = {"commit": 0, "abort": 0}
 
+    @property
+    def quick(self) -> Mapping[str, Any]:
+        """The settings of the clients in this process."""
+        return QUICK
+
     def go(self, seconds: float, *, commits: int, aborts: int, failures: int) -> Verdict:
         """Torment until the time is up and there is enough of everything, or three times that; then judge."""
         with self.proxy:
@@ -315,7 +321,7 @@ class Run:
                 client.finish()
 
     def _ends(self, isolation: IsolationLevel) -> dict[TopicPartition, int]:
-        admin = AdminClient({**QUICK, "bootstrap.servers": self.node.bootstrap})
+        admin = AdminClient({**self.quick, "bootstrap.servers": self.node.bootstrap})
         parts = [TopicPartition(topic, index) for topic in (INPUT, OUTPUT) for index in range(PARTITIONS)]
         asked = admin.list_offsets({part: OffsetSpec.latest() for part in parts}, isolation_level=isolation, request_timeout=5)
         return {part: future.result(20).offset for part, future in asked.items()}
@@ -339,7 +345,7 @@ class Run:
     def _read_all(self) -> None:
         """Everything, as a reader of committed records; then where the groups are."""
         ends = self._settled()
-        settings = {**QUICK, "bootstrap.servers": self.node.bootstrap, "enable.auto.commit": False}
+        settings = {**self.quick, "bootstrap.servers": self.node.bootstrap, "enable.auto.commit": False}
         with Recorder(self.histories / "final.jsonl") as recorder:
             name = "final"
             consumer = Consumer(
