@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tidelog.cli import settings_files
 from tidelog.cli.refusal import CannotConnect, CommandFailed, text_of
 from tidelog.client.calls import Ask, Call, To, VersionOf
 from tidelog.client.failures import NoConnection, NoRoute, NotAuthenticated
@@ -70,11 +71,14 @@ def client_settings(bootstrap: str, command_config: str | None, client_id: str) 
     """The client settings of a tool. ConfigError names the file."""
     if command_config is None:
         return parse_admin_settings({"client.id": client_id}, bootstrap)
-    given = parse(text_of(command_config))
     try:
-        return parse_admin_settings({"client.id": client_id, **given}, bootstrap)
+        found = settings_files.client_settings(parse(text_of(command_config)))
+        try:
+            return parse_admin_settings({"client.id": client_id, **found.settings}, bootstrap)
+        except ConfigError as error:
+            raise settings_files.without_provided(error, found) from None
     except ConfigError as error:
-        raise ConfigError(f"{command_config}: {error}") from error
+        raise ConfigError(f"{command_config}: {error}") from None
 
 
 def _asking(step: Ask | VersionOf) -> Call[Any]:

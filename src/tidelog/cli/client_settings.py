@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 
+from tidelog.cli import refusal
 from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse, parse_overrides
+from tidelog.config.providers import PROVIDERS, without_values
 from tidelog.model.errors import ConfigError
 
 RENAMED = {
@@ -58,12 +61,19 @@ _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
-    """Merges the settings of property files, then of ``key=value`` pairs; for equal keys the last wins."""
+    """Merges the settings of property files, then of ``key=value`` pairs; for equal keys the last wins. References of
+    ``config.providers`` are replaced."""
     settings: dict[str, str] = {}
     for path in files:
         if path is not None:
             settings.update(parse(text_of(path)))
     settings.update(parse_overrides(pairs))
+    if PROVIDERS in settings:
+        from tidelog.cli.settings_files import client_settings  # Few clients have providers.
+
+        found = client_settings(settings)
+        refusal.hide(partial(without_values, settings=found.settings, provided=found.provided))
+        return found.settings
     return settings
 
 

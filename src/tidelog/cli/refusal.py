@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -67,6 +67,14 @@ def text_of(path: str) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+_hidden: list[Callable[[str], str]] = []
+
+
+def hide(redact: Callable[[str], str]) -> None:
+    """Lets ``redact`` take secrets out of the error of this command."""
+    _hidden.append(redact)
+
+
 @contextmanager
 def one_line(beginning: str) -> Iterator[None]:
     """Turns expected errors into one line that begins as in Kafka's tool, and exit code 1."""
@@ -77,8 +85,13 @@ def one_line(beginning: str) -> Iterator[None]:
         yield
     except (CommandFailed, CannotConnect, ConfigError, UnsupportedByBroker, ProtocolViolation) as error:
         sys.stdout.flush()
-        print(f"{beginning}{error}", file=sys.stderr)
+        text = str(error)
+        for redact in _hidden:
+            text = redact(text)
+        print(f"{beginning}{text}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        _hidden.clear()
 
 
 def deprecated(old: str, new: str) -> None:

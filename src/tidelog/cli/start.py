@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tidelog.cli.refusal import text_of
+from tidelog.cli.settings_files import ThisMachine
+from tidelog.config.describe import broker_option
 from tidelog.config.properties import parse
+from tidelog.config.providers import Resolved, resolve, unresolved
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.records import MetadataLogError
 from tidelog.metadata.supported_features import UnsupportedFeatureLevel
@@ -21,9 +24,12 @@ from tidelog.server import logging_setup
 from tidelog.server.node import Node, ready_line
 from tidelog.server.posix import on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.secret_files import warn_of_readers
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tidelog.server.cluster.controller_node import ControllerNode
 
 DEFAULT_DATA = "data"
@@ -42,8 +48,13 @@ def command(properties: str | None, overrides: tuple[str, ...], data: str | None
     """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092."""
     began = time.perf_counter()
     try:
-        config = BrokerConfig.from_properties(_settings(properties, overrides, data, port))
+        given = _settings(properties, overrides, data, port)
+        machine = ThisMachine()
+        found = resolve(given, machine)
+        config = BrokerConfig.from_properties(found.settings, found.provided)
+        config.warnings += tuple(unresolved(given))
         logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
+        _warn_of_readers(properties, given, found, machine)
     except ConfigError as error:
         _refuse(error)
     sys.exit(run(config, began))
@@ -138,6 +149,16 @@ def _settings(path: str | None, overrides: tuple[str, ...], data: str | None, po
     if path is None and not settings.keys() & {"log.dirs", "log.dir"}:
         settings["log.dirs"] = DEFAULT_DATA
     return settings
+
+
+def _warn_of_readers(path: str | None, given: Mapping[str, str], found: Resolved, machine: ThisMachine) -> None:
+    """Logs the files with secrets that every user of the machine can read."""
+    with_secrets = list(dict.fromkeys(machine.files))
+    options = ((name, broker_option(name)) for name in given if name not in found.provided)
+    if path is not None and any(option is not None and option.sensitive for _, option in options):
+        with_secrets.append(path)
+    for each in with_secrets:
+        warn_of_readers(each)
 
 
 def _refuse(error: Exception) -> None:

@@ -120,8 +120,10 @@ OPTIONS = (
            "The length of a sample for the quota on controller mutations, in seconds.", check=AT_LEAST_1),
     Option("client.quota.callback.class", CLASS, None, LOW, READ_ONLY, "Java class that decides client quotas.",
            refuses="a Java class cannot be loaded, so its quotas would not hold"),
-    Option("config.providers", LIST, (), LOW, CLUSTER, "Names of providers that resolve ${provider:path:key} in other values.",
-           refuses="indirect values are not resolved; write the values themselves"),
+    Option("config.providers", LIST, (), LOW, CLUSTER,
+           "Names of providers that replace ${provider:path:key} in other values of the file that a node is started with: "
+           "FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider, each as config.providers.NAME.class. It cannot "
+           "be changed while the node runs."),
     Option("unstable.api.versions.enable", BOOLEAN, False, HIGH, READ_ONLY,
            "Advertise request versions that are not finished.", internal=True, inert="only finished versions are served"),
 )  # fmt: skip

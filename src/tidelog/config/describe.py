@@ -135,13 +135,21 @@ def _chosen(listed: Iterable[str], names: Iterable[str] | None) -> list[str]:
     return [name for name in listed if not wanted or name in wanted]
 
 
-def _row(name: str, option: Option | None, value: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigRow:
+def _row(
+    name: str,
+    option: Option | None,
+    value: str | None,
+    synonyms: tuple[Synonym, ...],
+    *,
+    read_only: bool,
+    is_provided: bool = False,
+) -> ConfigRow:
     return ConfigRow(
         name=name,
         value=value,
         source=synonyms[0].source if synonyms else Source.DEFAULT,
         read_only=read_only,
-        is_sensitive=_is_secret(name, option),
+        is_sensitive=is_provided or _is_secret(name, option),
         synonyms=synonyms,
         type=option.type if option is not None else Type.UNKNOWN,
         doc=option.doc if option is not None else "",
@@ -151,14 +159,18 @@ def _row(name: str, option: Option | None, value: str | None, synonyms: tuple[Sy
 def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
     option = broker_option(name)
     value: str | None = None
-    if option is not None and not option.sensitive:
+    is_provided = name in config.provided
+    if is_provided:
+        pass
+    elif option is not None and not option.sensitive:
         text = next(
             (layer[name] for layer in (config.dynamic_broker, config.dynamic_default, config.static) if name in layer), None
         )
         value = value_text(option.default if text is None else option.parse(text))
     elif name in _RATES:
         value = config.dynamic_broker.get(name, config.dynamic_default.get(name))
-    return _row(name, option, value, _broker_synonyms(config, name), read_only=_is_read_only(name))
+    synonyms = _broker_synonyms(config, name)
+    return _row(name, option, value, synonyms, read_only=_is_read_only(name), is_provided=is_provided)
 
 
 def _is_secret(name: str, option: Option | None) -> bool:
@@ -209,7 +221,7 @@ def _entries(config: BrokerConfig, chain: list[str]) -> Iterator[Synonym]:
     for layer, source in layers:
         for name in chain:
             if name in layer:
-                yield Synonym(name, layer[name], source)
+                yield Synonym(name, None if name in config.provided else layer[name], source)
     for name in chain:
         option = BROKER_OPTIONS.get(name)
         if option is not None and option.default is not None:

@@ -43,14 +43,35 @@ class BrokerConfig(NodeValues):
         self.static: dict[str, str] = completed(static)
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
+        self.provided: frozenset[str] = frozenset()
+        """The static settings whose values config providers returned; answers and errors do not show them."""
         self.warnings: tuple[str, ...] = ()
         self._topic_configs: dict[frozenset[tuple[str, str]], TopicConfig] = {}
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
-        """The settings of a node that may start with them. ConfigError lists all that is wrong, one sentence a line."""
+    def from_properties(cls, properties: Mapping[str, str], provided: frozenset[str] | None = None) -> BrokerConfig:
+        """The settings of a node that may start with them. ConfigError lists all that is wrong, one sentence a line.
+
+        ``provided``: the names of settings whose values config providers returned; None: no provider was asked.
+        """
+        if not provided:
+            return cls._checked(properties, resolved=provided is not None)
+        from tidelog.config.providers import without_values  # Few nodes have providers.
+
+        try:
+            config = cls._checked(properties, resolved=True)
+        except ConfigError as error:
+            raise ConfigError(without_values(str(error), properties, provided)) from None
+        config.provided = provided
+        config.warnings = tuple(without_values(each, properties, provided) for each in config.warnings)
+        return config
+
+    @classmethod
+    def _checked(cls, properties: Mapping[str, str], *, resolved: bool) -> BrokerConfig:
         config = cls(properties)
         problems = start_problems(config, properties)
+        if config.config_providers and not resolved:
+            problems.append("config.providers is set, but values are resolved only in the file that a node is started with.")
         if problems:
             raise ConfigError("\n".join(problems))
         config.warnings = tuple(_warnings(properties))
@@ -73,8 +94,16 @@ class BrokerConfig(NodeValues):
         values = read(_DYNAMIC, {**self.static, **default, **broker})
         problems = dynamic_problems(self, self.with_values(values), {**default, **broker})
         if problems:
-            raise ConfigError("\n".join(problems))
+            raise ConfigError(self._shown("\n".join(problems)))
         return DynamicPlan(dict(default), dict(broker), values)
+
+    def _shown(self, text: str) -> str:
+        """A message without the values that config providers returned."""
+        if not self.provided:
+            return text
+        from tidelog.config.providers import without_values
+
+        return without_values(text, self.static, self.provided)
 
     def apply(self, plan: DynamicPlan) -> frozenset[str]:
         """Replaces the dynamic settings; returns the names of the options whose value changed."""
@@ -123,9 +152,12 @@ def _warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
     """What a person should know about settings that were given and do nothing here."""
     result: list[str] = []
     authorizes = bool(properties.get("authorizer.class.name", "").strip())
+    has_providers = bool(properties.get("config.providers", "").strip())
     for name, text in properties.items():
         option = BROKER_OPTIONS.get(name)
         if option is None:
+            if has_providers and name.startswith("config.providers."):
+                continue
             if authorizes and name in AUTHORIZER_SETTINGS:
                 continue
             if warning := explain_unknown(name):

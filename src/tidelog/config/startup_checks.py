@@ -56,6 +56,7 @@ REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.LeaderSelector", RA
 """Kafka's own, which are known here by their names."""
 
 _FIXED_WHILE_RUNNING: Final = (
+    "config.providers",
     "listeners",
     "listener.security.protocol.map",
     "sasl.enabled.mechanisms",

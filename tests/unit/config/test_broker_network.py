@@ -6,8 +6,8 @@ from tidelog.config.broker_network import OPTIONS
 from tidelog.config.resolve import BrokerConfig
 
 
-def test_indirect_values_and_foreign_quotas_are_refused_rather_than_taken_literally() -> None:
-    assert {option.name for option in OPTIONS if option.refuses} == {"config.providers", "client.quota.callback.class"}
+def test_foreign_quotas_are_refused_rather_than_taken_literally() -> None:
+    assert {option.name for option in OPTIONS if option.refuses} == {"client.quota.callback.class"}
 
 
 def test_the_largest_fetch_is_at_least_a_kibibyte() -> None:

@@ -8,8 +8,7 @@ import sys
 
 import click
 
-from tidelog.cli.refusal import text_of
-from tidelog.config.properties import parse
+from tidelog.cli.settings_files import node_config
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.snapshot import scram_record
 from tidelog.metadata.supported_features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
@@ -62,7 +61,7 @@ def command(
 ) -> None:
     """Prepare the log dirs that a server.properties names."""
     try:
-        config = BrokerConfig.from_properties(parse(text_of(properties)))
+        config = node_config(properties)
         request = FormatRequest(
             log_dirs=component_settings.log_dirs(config),
             node_id=config.node_id,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tidelog.cli.refusal import CommandFailed, text_of
+from tidelog.cli.settings_files import ThisMachine
 from tidelog.config.properties import parse
+from tidelog.config.providers import resolve
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.records.control import Endpoint, Voter
@@ -16,7 +18,7 @@ def read_voter(properties: str) -> Voter:
     from tidelog.server import component_settings
     from tidelog.server.disk import DiskFileSystem
 
-    config = BrokerConfig(parse(text_of(properties)))
+    config = BrokerConfig(resolve(parse(text_of(properties)), ThisMachine()).settings)
     if not config.is_controller or not config.controller_endpoints:
         raise CommandFailed(f"{properties} describes no controller: process.roles and controller.listener.names must name it.")
     directory = config.metadata_log_dir or component_settings.log_dirs(config)[0]

@@ -26,12 +26,11 @@ def command() -> None:
 )
 def info(properties: str) -> None:
     """Show what the log dirs are formatted for: exit code 1 where something is wrong."""
-    from tidelog.config.properties import parse
-    from tidelog.config.resolve import BrokerConfig
+    from tidelog.cli.settings_files import node_config
     from tidelog.server import component_settings
 
     with refusal.one_line("tidelog: "):
-        dirs = sorted(component_settings.log_dirs(BrokerConfig.from_properties(parse(refusal.text_of(properties)))))
+        dirs = sorted(component_settings.log_dirs(node_config(properties)))
         there = [path for path in dirs if os.path.isdir(path)]
         found, problems = _formatted(there)
     problems = [f"{path} does not exist" for path in dirs if path not in there] + problems

@@ -49,11 +49,10 @@ def command(properties: str, delete: bool, yes: bool, output: str, directories: 
 
 
 def _log_dirs(properties: str) -> list[str]:
-    from tidelog.config.properties import parse
-    from tidelog.config.resolve import BrokerConfig
+    from tidelog.cli.settings_files import node_config
     from tidelog.server import component_settings
 
-    dirs = component_settings.log_dirs(BrokerConfig.from_properties(parse(refusal.text_of(properties))))
+    dirs = component_settings.log_dirs(node_config(properties))
     return [path for path in sorted(dirs) if os.path.isdir(path)]
 
 
