@@ -25,6 +25,8 @@ from tidelog.model.errors import KafkaError
 
 BOUND_S = 60
 SECRET, WRONG = "canary-of-the-password", "canary-of-a-guess"
+RETENTION_MS = "86399999"
+"""A value of a setting, which is in no event."""
 Event = dict[str, Any]
 
 
@@ -105,6 +107,10 @@ def test_changes_logins_and_denials_are_in_the_files(audited: Audited) -> None:
     assert audited.tool("configs", *change).returncode == 0
     changed = audited.until(lambda: audited.find(request="AlterUserScramCredentials", operation="ALTER", allowed=True))
     assert changed[0]["targets"] == ["ann SCRAM-SHA-512"]
+    settings = ("--alter", "--entity-type", "topics", "--entity-name", "orders", "--add-config", f"retention.ms={RETENTION_MS}")
+    assert audited.tool("configs", *settings).returncode == 0
+    (changed,) = audited.until(lambda: audited.find(operation="ALTER_CONFIGS", resourceName="orders"))
+    assert changed["targets"] == ["retention.ms"]
     assert audited.find(type="authentication", principal="User:admin", mechanism="SCRAM-SHA-512", allowed=True)
     assert audited.find(type="authentication", principal="User:CN=node-2", mechanism="SSL", allowed=True)
 
@@ -158,7 +164,7 @@ def test_no_secret_is_in_a_line_and_only_the_owner_reads_them(audited: Audited) 
     for path in audited.files():
         text = path.read_text()
         assert path.stat().st_mode & 0o077 == 0
-        for secret in (SECRET, WRONG, password, "salt", "stored_key"):
+        for secret in (SECRET, WRONG, password, RETENTION_MS, "salt", "stored_key"):
             assert secret not in text
 
 

@@ -52,7 +52,7 @@ class Audit(Protocol):
         decision: Decision,
         request: object = None,
     ) -> None:
-        """The client does the operation. ``request``: the whole request, where that is what was decided about."""
+        """The client does the operation. ``request``: what was decided about, or a tuple of the names that are changed."""
         ...
 
     def denied(
@@ -147,21 +147,20 @@ class AclAccessControl:
             return self.dry_run is not None and resource_type != ResourceType.CLUSTER
         return self._refused(client, operation, resource_type, name, decision)
 
-    def allows_request(self, client: Client, operation: int, request: object) -> bool:
-        """Whether the client may do the operation on the cluster, which the whole request needs. Errors: see ``allows``."""
+    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
+        """``allows`` for a request, or for names in it, which the audit keeps."""
         if not self._loaded and self._goes_unchecked(client):
             return True
-        cluster = ResourceType.CLUSTER
-        decision = self._decided(client.principal, client.peer_host, operation, cluster, CLUSTER_NAME)
+        decision = self._decided(client.principal, client.peer_host, operation, resource_type, name)
         if not decision.allowed:
             self.denied += 1
-            self._log.denied(client, operation, cluster, CLUSTER_NAME, decision, False)
-            return self._refused(client, operation, cluster, CLUSTER_NAME, decision, request)
+            self._log.denied(client, operation, resource_type, name, decision, False)
+            return self._refused(client, operation, resource_type, name, decision, request)
         self.allowed += 1
         if self._tells_allowed():
-            self._log.allowed(client, operation, cluster, CLUSTER_NAME, decision, False)
+            self._log.allowed(client, operation, resource_type, name, decision, False)
         if self._audit is not None:
-            self._audit.allowed(client, operation, cluster, CLUSTER_NAME, decision, request)
+            self._audit.allowed(client, operation, resource_type, name, decision, request)
         return True
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:

@@ -179,8 +179,8 @@ class AccessControl(Protocol):
         """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
         ...
 
-    def allows_request(self, client: Client, operation: int, request: object) -> bool:
-        """Whether the client may do the operation on the cluster, which the whole request needs."""
+    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
+        """``allows`` with what is done: a request, or a tuple of the names in it that are changed."""
         ...
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:

@@ -31,8 +31,8 @@ class Allowing:
             self.loud.append(asked)
         return asked in self.permissions
 
-    def allows_request(self, client: Client, operation: int, request: object) -> bool:
-        return self.allows(client, operation, ResourceType.CLUSTER, CLUSTER_NAME, False)
+    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
+        return self.allows(client, operation, resource_type, name, False)
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         return self.allows(client, operation, resource_type, name, True)

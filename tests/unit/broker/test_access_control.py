@@ -19,6 +19,7 @@ from tidelog.security.authorizer import Authorizer, Decision, Rule
 from tidelog.security.principal import KafkaPrincipal
 
 TOPIC = ResourceType.TOPIC
+CLUSTER = (ResourceType.CLUSTER, CLUSTER_NAME)
 ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")
 
 
@@ -286,8 +287,8 @@ def test_without_a_dry_run_the_audit_says_so() -> None:
 
 def test_what_a_whole_request_needs_is_decided_with_the_request_for_the_audit() -> None:
     world = World()
-    assert not world.access.allows_request(Client(), Op.ALTER, "the request")
-    assert world.access.allows_request(Client(ROOT), Op.ALTER, "the request")
+    assert not world.access.allows_request(Client(), Op.ALTER, *CLUSTER, "the request")
+    assert world.access.allows_request(Client(ROOT), Op.ALTER, *CLUSTER, "the request")
     assert world.audit.events == [
         (False, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.NO_ACL),
         (True, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.SUPER_USER),
@@ -296,6 +297,6 @@ def test_what_a_whole_request_needs_is_decided_with_the_request_for_the_audit() 
     assert (world.access.allowed, world.access.denied) == (1, 1)
     assert world.log.lines == [("denied", CLUSTER_NAME, Rule.NO_ACL, False)]
     dry_run = DryRun()
-    assert World(dry_run=dry_run).access.allows_request(Client(), Op.ALTER, None)
-    assert World(dry_run=dry_run, loaded=False).access.allows_request(Client(), Op.ALTER, None)
+    assert World(dry_run=dry_run).access.allows_request(Client(), Op.ALTER, *CLUSTER, None)
+    assert World(dry_run=dry_run, loaded=False).access.allows_request(Client(), Op.ALTER, *CLUSTER, None)
     assert dry_run.denials == 1

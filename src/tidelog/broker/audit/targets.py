@@ -1,6 +1,7 @@
-"""What a request that needs a permission on the whole cluster is about: the names in it, and none of its values.
+"""What a change is about: the names in its request, and none of the values.
 
-A decision about the cluster alone would not say which user's password, which ACL or which quota was changed.
+A decision about the cluster alone would not say which user's password, which ACL or which quota was changed, and one about a
+topic's settings not which setting.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ _ANY: Final = "any"
 
 
 def targets(request: Any) -> list[str]:
-    """What the request is about; empty for other APIs."""
-    named = _NAMED.get(getattr(request, "API_KEY", None))
-    if named is None:
-        return []
-    found = [each[:LONGEST] for each in islice(named(request), MOST + 1)]
+    """What the request is about, or the names themselves of a tuple of names; empty for other APIs."""
+    if isinstance(request, tuple):
+        names: Iterable[str] = request
+    else:
+        named = _NAMED.get(getattr(request, "API_KEY", None))
+        names = () if named is None else named(request)
+    found = [each[:LONGEST] for each in islice(names, MOST + 1)]
     return found if len(found) <= MOST else [*found[:MOST], "and more"]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 from tidelog.broker import loggers
-from tidelog.broker.authorization import DENIED, allows, config_resource, require_on_cluster
+from tidelog.broker.authorization import DENIED, allows, allows_changes, config_resource, require_on_cluster
 from tidelog.broker.forwarding import pass_on
 from tidelog.broker.loggers import LevelChange
 from tidelog.broker.node import BrokerContext, ControllerSide
@@ -135,7 +135,9 @@ def _permitted(ctx: Context, handler: ControllerHandler, refusal: Callable[[Any,
 
 def _refusal(ctx: Context, resource: Any, refusal: Callable[[Any, ErrorCode, None], Any]) -> Any:
     kind, name = config_resource(resource.resource_type, resource.resource_name)
-    return None if allows(ctx, AclOperation.ALTER_CONFIGS, kind, name) else refusal(resource, DENIED[kind], None)
+    changes = (config.name for config in resource.configs)
+    may = allows_changes(ctx, AclOperation.ALTER_CONFIGS, kind, name, changes)
+    return None if may else refusal(resource, DENIED[kind], None)
 
 
 def _check_may_change_levels(ctx: Context) -> None:
