@@ -36,14 +36,9 @@ _INTERVAL_MS: Final = (100, 3_600_000)
 
 
 def check_broker_change(config: BrokerConfig, settings: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """A running broker's dynamic settings. Thread counts move by a factor of two at most, as in Kafka; keys and passwords
-    belong to a listener, so that a wrong one does not close all. ``before``: what the same layer says now."""
+    """A running broker's dynamic settings. Thread counts move by a factor of two at most, as in Kafka. ``before``: what the same
+    layer says now."""
     settings = {name: text for name, text in settings.items() if before.get(name) != text}
-    security = [name for name in settings if name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))]
-    security = [name for name in security if BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
-    if security:
-        named = ", ".join(sorted(security))
-        raise ConfigError(f"While a node runs, these change for one listener at a time: write listener.name.NAME. before {named}")
     for name in _THREADS:
         if name in settings:
             _check_threads(name, getattr(config, BROKER_OPTIONS[name].attribute), int(settings[name]))
@@ -60,6 +55,15 @@ def check_broker_change(config: BrokerConfig, settings: Mapping[str, str], befor
     for path in filter(None, (part.strip() for part in settings.get("cordoned.log.dirs", "").split(","))):
         if path != "*" and path not in known:
             raise ConfigError(f"cordoned.log.dirs holds {path}, which is not among log.dirs. Name one of them, or * for all.")
+
+
+def check_stores_have_a_listener(settings: Mapping[str, str]) -> None:
+    """Keys and passwords of a broker that runs belong to a listener, so that a wrong one does not close all."""
+    bare = [name for name in settings if name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))]
+    bare = [name for name in bare if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
+    if bare:
+        named = ", ".join(sorted(bare))
+        raise ConfigError(f"While a node runs, these change for one listener at a time: write listener.name.NAME. before {named}")
 
 
 def _check_threads(name: str, now: int, wanted: int) -> None:

@@ -9,7 +9,13 @@ from tidelog.config.describe import broker_option, describe_topic
 from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.resource_validation import check_broker_change, check_client_metrics, check_group, interval_problem
+from tidelog.config.resource_validation import (
+    check_broker_change,
+    check_client_metrics,
+    check_group,
+    check_stores_have_a_listener,
+    interval_problem,
+)
 from tidelog.config.topic_options import TOPIC_OPTIONS
 from tidelog.config.topic_validation import validate_topic_configs
 from tidelog.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ClusterImage
@@ -102,6 +108,7 @@ def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
         raise ConfigError(
             f"These belong to one broker and have no cluster-wide default; name the broker: {', '.join(sorted(own))}"
         )
+    check_stores_have_a_listener(settings)
     _check_values(BROKER_OPTIONS, settings)
 
 

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.resource_validation import check_broker_change, check_client_metrics, check_group, interval_problem
+from tidelog.config.resource_validation import (
+    check_broker_change,
+    check_client_metrics,
+    check_group,
+    check_stores_have_a_listener,
+    interval_problem,
+)
 from tidelog.model.errors import ConfigError
 
 
@@ -17,8 +23,6 @@ def config(**more: str) -> BrokerConfig:
         ("num.io.threads", "17", "double"),
         ("num.io.threads", "3", "half"),
         ("log.cleaner.threads", "3", "double"),
-        ("ssl.keystore.password", "secret", "one listener at a time"),
-        ("ssl.truststore.location", "/f", "one listener at a time"),
         ("max.connections.per.ip", "0", "shuts everybody out"),
         ("max.connections.per.ip.overrides", "h:many", "host:number"),
         ("max.connections.per.ip.overrides", "h", "host:number"),
@@ -44,6 +48,13 @@ def test_a_change_that_would_hurt_a_running_broker_is_refused(name: str, text: s
 )
 def test_other_changes_are_taken(settings: dict[str, str]) -> None:
     check_broker_change(config(), settings, {})
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.password", "ssl.truststore.location", "ssl.key.password"])
+def test_a_store_changes_for_one_listener_at_a_time(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"write listener\.name\.NAME\. before {name}$"):
+        check_stores_have_a_listener({name: "secret", "log.retention.ms": "1", "some.plugin": "x"})
+    check_stores_have_a_listener({f"listener.name.tls.{name}": "secret"})
 
 
 def test_what_was_set_before_is_not_asked_again() -> None:

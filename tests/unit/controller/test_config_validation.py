@@ -35,6 +35,7 @@ def test_settings_that_hold_are_let_through(resource: tuple[int, str], settings:
             ErrorCode.INVALID_REQUEST,
             "name the broker: listeners",
         ),
+        ((BROKER, "2"), {"ssl.truststore.type": "PKCS12"}, ErrorCode.INVALID_REQUEST, "one listener at a time"),
         ((BROKER, "1"), {"log.cleaner.threads": "-1"}, ErrorCode.INVALID_REQUEST, "log.cleaner.threads"),
         ((GROUP, "g"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown group config name: nonsense"),
         ((METRICS, "m"), {"nonsense": "1"}, ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: nonsense"),
