@@ -37,10 +37,10 @@ FAILED = re.compile(r"^FAIL  (\S+) \|", re.MULTILINE)
 LIMIT_S = 1800
 FRANZ_GO = (
     "Test(848|GroupETL|TxnEtl|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
-    "|Ping|UnknownGroupOffsetFetchPinned|ProcessHooks|Client_Produce|MaxVersions|Pool|Hook|Consumer|Producer|PreferLagFn|Manual"
+    "|Ping|UnknownGroupOffsetFetchPinned|ProcessHooks|Client_Produce|MaxVersions|SCRAM|Pool|Hook|Consumer|Producer|PreferLagFn|Manual"
     "|.*Rack)"
 )
-"""Its tests of what a node serves: those for share groups and SCRAM would only wait for their time limit."""
+"""Its tests of what a node serves: those for share groups would only wait for their time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ JUDGES = (
     Judge("verifiable", "workers of Apache Kafka's system tests, 4.3.1", mode="quick"),
     Judge(
         "franz-go",
-        "tests of the Go client franz-go v1.22.2, but for share groups and SCRAM",
+        "tests of the Go client franz-go v1.22.2, but for share groups",
         mode="quick",
         settings=(("RUN", FRANZ_GO),),
     ),
