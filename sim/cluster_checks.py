@@ -73,23 +73,26 @@ class Checks:
         same, before = self._watermarks.get(watermark, (partition, -1))
         if same is not partition:
             before = -1  # the replica was moved away, and has come back to begin anew
-        here = f"{partition.topic_partition} on node {machine.node_id}"
-        self._hold(log.high_watermark >= before, f"{here}: the high watermark went from {before} to {log.high_watermark}")
-        self._watermarks[watermark] = partition, log.high_watermark
+        now = log.high_watermark
+        if now < before:
+            self._wrong(f"{_where(partition, machine)}: the high watermark went from {before} to {now}")
+        if now != before or same is not partition:
+            self._watermarks[watermark] = partition, now
         if not partition.is_leader:
             return
-        self._exposed[key] = max(self._exposed.get(key, 0), log.high_watermark)
+        if now > self._exposed.get(key, -1):
+            self._exposed[key] = now
         epoch = partition.leader_epoch
         known = self._leaders.setdefault((*key, epoch), machine.node_id)
-        self._hold(known == machine.node_id, f"{here}: epoch {epoch} is led by node {known}, too")
+        if known != machine.node_id:
+            self._wrong(f"{_where(partition, machine)}: epoch {epoch} is led by node {known}, too")
         former = self._epochs.get(key, -1)
         if epoch > former:
             self.leader_changes += former >= 0
             self._epochs[key] = epoch
 
-    def _hold(self, holds: bool, what: str) -> None:
-        if not holds:
-            self.history.wrong.append(what)
+    def _wrong(self, what: str) -> None:
+        self.history.wrong.append(what)
 
     # At rest
 
@@ -193,6 +196,10 @@ class Checks:
             for (owner, at), offset in self.history.offsets.items():
                 if owner == group and told.get(at, -1) < offset:
                     raise Violation(f"group {group}: offset {offset} of {at} was acknowledged, and it has {told.get(at, -1)}")
+
+
+def _where(partition: Partition, machine: Machine) -> str:
+    return f"{partition.topic_partition} on node {machine.node_id}"
 
 
 async def _patiently(client: Client, ask: Callable[[], Any]) -> None:

@@ -61,9 +61,8 @@ class QuorumChecks:
 
         look()
 
-    def _hold(self, holds: bool, what: str) -> None:
-        if not holds:
-            self.history.wrong.append(what)
+    def _wrong(self, what: str) -> None:
+        self.history.wrong.append(what)
 
     def _look(self, machine: Machine) -> None:
         quorum: Any = machine.node.member.machine  # type: ignore[union-attr]
@@ -72,19 +71,20 @@ class QuorumChecks:
         if process != machine.starts:
             # What was not written down may be forgotten.
             former_epoch, former_watermark = self._epochs.get(node, 0), -1
-        self._hold(epoch >= former_epoch, f"node {node} goes back from quorum epoch {former_epoch} to {epoch}")
-        self._hold(
-            high_watermark >= former_watermark,
-            f"the quorum's high watermark of node {node} goes back from {former_watermark} to {high_watermark}",
-        )
+        if epoch < former_epoch:
+            self._wrong(f"node {node} goes back from quorum epoch {former_epoch} to {epoch}")
+        if high_watermark < former_watermark:
+            self._wrong(f"the quorum's high watermark of node {node} goes back from {former_watermark} to {high_watermark}")
         self._processes[node] = machine.starts, epoch, high_watermark
         if epoch > self._epochs.get(node, 0) and quorum.quorum.log.shape.end_offset == quorum.quorum.log.shape.synced:
             self._epochs[node] = max(self._epochs.get(node, 0), _written_epoch(machine))
         if quorum.leader_id >= 0:
             known = self._leaders.setdefault(epoch, quorum.leader_id)
             self.changes = len(self._leaders) - 1
-            self._hold(known == quorum.leader_id, f"quorum epoch {epoch} has leaders {known} and {quorum.leader_id}")
-        self._hold(not (quorum.is_leader and quorum.quorum.log.installing), f"node {node} leads the quorum and loads a snapshot")
+            if known != quorum.leader_id:
+                self._wrong(f"quorum epoch {epoch} has leaders {known} and {quorum.leader_id}")
+        if quorum.is_leader and quorum.quorum.log.installing:
+            self._wrong(f"node {node} leads the quorum and loads a snapshot")
         if quorum.is_leader:
             self._led(machine, quorum)
         self._log_of(machine, high_watermark)
@@ -98,10 +98,11 @@ class QuorumChecks:
             return
         self.committed_end = quorum.high_watermark
         have = [each for each in voters.ids if self._synced.get(each, 0) >= quorum.high_watermark]
-        self._hold(
-            len(have) >= voters.majority,
-            f"node {machine.node_id} takes {quorum.high_watermark} for committed, and of the voters {voters.ids} {have} have it",
-        )
+        if len(have) < voters.majority:
+            self._wrong(
+                f"node {machine.node_id} takes {quorum.high_watermark} for committed, and of the voters {voters.ids} "
+                f"{have} have it"
+            )
 
     def _log_of(self, machine: Machine, high_watermark: int) -> None:
         held = _log(machine)
@@ -109,10 +110,8 @@ class QuorumChecks:
         if held.log.failure is not None:
             return  # its disk has failed: the node is about to end
         start = held.log.log_start_offset
-        self._hold(
-            start == 0 or any(each.offset == start for each in held.snapshots),
-            f"the metadata log of node {machine.node_id} begins at {start}, and its snapshots are {held.snapshots}",
-        )
+        if start != 0 and all(each.offset != start for each in held.snapshots):
+            self._wrong(f"the metadata log of node {machine.node_id} begins at {start}, and its snapshots are {held.snapshots}")
         key = (machine.node_id, machine.starts)
         at = max(self._agreed.get(key, 0), start)
         end = min(high_watermark, held.end_offset)
@@ -124,7 +123,8 @@ class QuorumChecks:
             for header in iter_headers(data):
                 batch = bytes(data[header.position : header.position + header.size])
                 known = self._committed.setdefault(header.base_offset, batch)
-                self._hold(known == batch, f"node {machine.node_id} has other metadata at offset {header.base_offset}")
+                if known != batch:
+                    self._wrong(f"node {machine.node_id} has other metadata at offset {header.base_offset}")
                 at = header.next_offset
             self._agreed[key] = at
 

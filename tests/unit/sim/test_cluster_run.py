@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sim.cluster_checks import Violation
-from sim.cluster_run import counts, read_reports, summary
+from sim.cluster_run import counts, play, read_reports, summary
 from sim.cluster_world import ClusterRun
 from sim.rare import counted
 from tidelog.records.batch import iter_headers
@@ -58,6 +58,17 @@ def test_a_seed_gives_the_same_run_under_every_hash_seed() -> None:
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
         printed.add(hashlib.sha256(done.stdout.encode()).hexdigest())
     assert len(printed) == 1
+
+
+def test_seeds_that_run_at_the_same_time_do_what_they_do_alone(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    words = ["--from", "1", "--seeds", "2", "--busy", "2", "--jobs", "2", "--file", str(file)]
+    subprocess.run([sys.executable, "-m", "sim.cluster_run", *words], capture_output=True, check=True)
+    first, second = read_reports([file])
+    assert (first["seed"], second["seed"]) == (1, 2)
+    alone = play(1, 2.0, None, False)
+    assert (alone.violation, alone.row["digest"]) == ("", first["digest"])
+    assert alone.row["digest"] != second["digest"]
 
 
 def test_a_record_that_goes_missing_is_a_violation() -> None:

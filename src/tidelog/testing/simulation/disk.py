@@ -45,13 +45,17 @@ class SimFile:
         return len(self._node.data)
 
     def read(self, position: int, length: int) -> bytes:
-        self._disk.before("read", self.path)
-        return bytes(self._node.data[position : position + length])
+        self._disk.before_use("read", self._node)
+        with memoryview(self._node.data) as data:
+            return bytes(data[position : position + length])
 
     def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
         """On a full disk it writes what fits, then raises."""
         whole = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else b"".join(data)
-        self._disk.before("write", self.path)
+        self._disk.before_use("write", self._node)
+        if whole and self._disk.has_room:
+            self._node.write(position, whole, self._disk.now_ms)
+            return len(whole)
         room = self._disk.room_at(self.path)
         growth = max(position + len(whole) - self.size(), 0)
         fits = whole if growth <= room else whole[: max(len(whole) - (growth - room), 0)]
@@ -63,12 +67,12 @@ class SimFile:
         return len(whole)
 
     def truncate(self, length: int) -> None:
-        self._disk.before("truncate", self.path)
+        self._disk.before_use("truncate", self._node)
         self._node.truncate(length, self._disk.now_ms)
 
     def sync(self) -> None:
         try:
-            self._disk.before("sync", self.path)
+            self._disk.before_use("sync", self._node)
         except OSError:
             # The kernel reports lost writes once, then treats the pages as clean.
             self._node.forget_changes()
@@ -150,6 +154,18 @@ class SimDisk:
             if self.on_operation is not None:
                 self.on_operation(self.operations, kind, path)
         self._faults.check(kind, path)
+
+    def before_use(self, kind: str, node: FileNode) -> None:
+        """As ``before``, for an open file: its path is made only where something looks at it."""
+        if self._faults.planned or self.off or (self.on_operation is not None and kind in CHANGES):
+            self.before(kind, node.path)
+        elif kind in CHANGES:
+            self.operations += 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every file may grow without limit."""
+        return self.capacity >= UNLIMITED and not self._faults.planned
 
     def room_at(self, path: str) -> int:
         """Bytes by which a file may grow."""

@@ -35,6 +35,11 @@ class DiskFaults:
         self._room[path_part] = room
 
     @property
+    def planned(self) -> bool:
+        """Whether an operation may fail, or a directory be full."""
+        return bool(self._faults or self._room)
+
+    @property
     def is_full(self) -> bool:
         """Whether ``fill`` is in force."""
         return bool(self._room)

@@ -41,7 +41,8 @@ class Agenda:
     def put(self, when: float, loop: SimLoop | None, handle: events.Handle) -> None:
         """``loop`` is None for entries of the world itself."""
         self._count += 1
-        heapq.heappush(self._entries, (max(when, self.now), self._count, loop, handle))
+        now = self.now
+        heapq.heappush(self._entries, (now if now > when else when, self._count, loop, handle))
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> events.Handle:
         """For the world itself: the network, faults, checkers."""
@@ -54,29 +55,40 @@ class Agenda:
         return handle
 
     def step(self) -> bool:
-        """Runs the next entry; False when there is none."""
-        while self._entries:
-            when, _, loop, handle = heapq.heappop(self._entries)
-            if handle.cancelled() or (loop is not None and loop.dead):
+        """Runs the next entry; False when there is none. No loop counts as running afterwards."""
+        entries, take = self._entries, heapq.heappop
+        while entries:
+            when, _, loop, handle = take(entries)
+            if handle._cancelled or (loop is not None and loop.dead):
                 continue
             self.now = when
             self.steps += 1
             if loop is None:
                 handle._run()
+            elif loop.paused:
+                loop.hold(handle)
             else:
-                loop.run_handle(handle)
+                events._set_running_loop(loop)
+                try:
+                    handle._run()
+                finally:
+                    events._set_running_loop(None)
             return True
         return False
 
     def run_until(self, done: Callable[[], bool], deadline: float) -> bool:
         """Runs until ``done``; False when ``deadline`` (seconds since the beginning) comes first. Stuck when nothing is left
         to do."""
-        while not done():
-            if self.now >= deadline:
-                return False
-            if not self.step():
-                raise Stuck(f"nothing is left to do at {self.now:.3f} s")
-        return True
+        former = events._get_running_loop()
+        try:
+            while not done():
+                if self.now >= deadline:
+                    return False
+                if not self.step():
+                    raise Stuck(f"nothing is left to do at {self.now:.3f} s")
+            return True
+        finally:
+            events._set_running_loop(former)
 
 
 class _PlainHandle(events.Handle):
@@ -94,6 +106,23 @@ class _PlainHandle(events.Handle):
     def _run(self) -> None:
         assert self._callback is not None
         self._callback(*self._args)
+
+
+class _Soon(events.Handle):
+    """As asyncio makes it, without a look at debug mode."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: contextvars.Context | None
+    ) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback: Callable[..., object] | None = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
 
 
 def new_loop(agenda: Agenda, name: str, *, seed: int, drift: float = 0.0) -> SimLoop:
@@ -128,7 +157,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> events.Handle:
-        handle = events.Handle(callback, args, self, context)
+        handle = _Soon(callback, args, self, context)
         self.agenda.put(self.agenda.now, self, handle)
         return handle
 
@@ -149,17 +178,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
         """The entry is dropped when its moment comes."""
 
-    def run_handle(self, handle: events.Handle) -> None:
-        """Runs one callback of this machine."""
-        if self.paused:
-            self._held.append(handle)
-            return
-        former = events._get_running_loop()
-        events._set_running_loop(self)
-        try:
-            handle._run()
-        finally:
-            events._set_running_loop(former)
+    def hold(self, handle: events.Handle) -> None:
+        """Keeps a callback until ``resume``."""
+        self._held.append(handle)
 
     def pause(self) -> None:
         """As SIGSTOP does: nothing runs; the network keeps what arrives."""

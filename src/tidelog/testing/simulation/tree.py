@@ -11,6 +11,7 @@ Data of a file is durable after ``FileNode.sync``, names in a directory after ``
 from __future__ import annotations
 
 import errno
+import functools
 import random
 from dataclasses import dataclass, field
 
@@ -147,7 +148,7 @@ class Tree:
     def find(self, path: str) -> Node | None:
         """The file or directory at a path."""
         node: Node | None = self.root
-        for part in parts(path):
+        for part in _cached_parts(path):
             if not isinstance(node, DirNode):
                 return None
             node = node.entries.get(part)
@@ -191,6 +192,11 @@ class Tree:
 def parts(path: str) -> list[str]:
     """The names in a path."""
     return [part for part in path.split("/") if part]
+
+
+@functools.lru_cache(maxsize=8192)
+def _cached_parts(path: str) -> tuple[str, ...]:
+    return tuple(parts(path))
 
 
 def last_name(path: str) -> str:

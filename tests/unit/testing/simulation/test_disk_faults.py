@@ -27,12 +27,13 @@ def test_the_nth_operation_and_those_after_it_fail() -> None:
 
 def test_room_is_used_up_and_then_nothing_is_created() -> None:
     faults = DiskFaults()
-    assert (faults.is_full, faults.room_at("/a/f")) == (False, UNLIMITED)
+    assert (faults.is_full, faults.planned, faults.room_at("/a/f")) == (False, False, UNLIMITED)
     faults.fill("/a", 5)
     faults.use_room("/b/f", 5)
     faults.check("create", "/a/f")
     faults.use_room("/a/f", 5)
     assert (faults.is_full, faults.room_at("/a/f"), faults.room_at("/b/f")) == (True, 0, UNLIMITED)
+    assert faults.planned
     assert refusals(faults, "create", "/a/g", 1) == refusals(faults, "mkdir", "/a/d", 1) == [errno.ENOSPC]
     assert refusals(faults, "create", "/b/g", 1) == refusals(faults, "write", "/a/f", 1) == [None]
 
