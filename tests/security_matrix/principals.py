@@ -1,7 +1,7 @@
 """The users of the matrix: none, each single and all rights, some that are needed together, and all rights but one.
 
-A right is an operation on a resource type. It is given on names that begin with ``open-``, on the internal topics and on the
-cluster; resources whose names begin with ``hidden-`` exist, and no ACL names them.
+A right is an operation on a resource type. It is given on names that begin with ``open-``, on the internal topics, on all tokens
+and on the cluster; resources whose names begin with ``hidden-`` exist, and no ACL names them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidelog.model.acl import CLUSTER_NAME, AccessControlEntry, PatternType, PermissionType
+from tidelog.model.acl import CLUSTER_NAME, WILDCARD, AccessControlEntry, PatternType, PermissionType
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType as Type
 
@@ -42,6 +42,8 @@ OPERATIONS: dict[Type, tuple[Op, ...]] = {
         Op.IDEMPOTENT_WRITE,
     ),
     Type.TRANSACTIONAL_ID: (Op.DESCRIBE, Op.WRITE, Op.TWO_PHASE_COMMIT),
+    Type.DELEGATION_TOKEN: (Op.DESCRIBE,),
+    Type.USER: (Op.CREATE_TOKENS, Op.DESCRIBE_TOKENS),
 }
 
 TOGETHER: tuple[tuple[tuple[Type, Op], ...], ...] = (
@@ -72,6 +74,11 @@ class Principal:
 def _patterns(kind: Type) -> tuple[tuple[str, PatternType], ...]:
     if kind is Type.CLUSTER:
         return ((CLUSTER_NAME, PatternType.LITERAL),)
+    if kind is Type.DELEGATION_TOKEN:
+        # Their ids are random.
+        return ((WILDCARD, PatternType.LITERAL),)
+    if kind is Type.USER:
+        return ((f"User:{OPEN}", PatternType.PREFIXED),)
     internal = INTERNAL_TOPICS if kind is Type.TOPIC else ()
     return ((OPEN, PatternType.PREFIXED), *((name, PatternType.LITERAL) for name in internal))
 

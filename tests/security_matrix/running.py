@@ -10,7 +10,7 @@ from tests.security_matrix.case import Cell, World
 from tests.security_matrix.connection import ClosedByNode, Connection
 from tests.security_matrix.outcome import Canonical
 from tests.security_matrix.requests import request
-from tests.security_matrix.setup import Administrator, grant, prepare, prepare_cells
+from tests.security_matrix.setup import Administrator, grant, make_tokens, prepare, prepare_cells
 
 CLOSED = "closed"
 SILENT = "no answer"
@@ -79,6 +79,7 @@ def outcomes(ports: dict[str, int], cells: Sequence[Cell]) -> dict[Cell, str]:
     """Prepare a fresh node and run the cells."""
     administrator = Administrator(ports["plain"])
     world = prepare(administrator)
+    make_tokens(ports["broker"])
     prepare_cells(administrator, world, cells)
     grant(administrator, ports)
     runner = Runner(ports, world)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tests.security_matrix.case import GROUPS, TRANSACTIONAL_IDS, Cell, World
-from tests.security_matrix.cases import groups
+from tests.security_matrix.cases import groups, tokens
 from tests.security_matrix.cases.records import batch
 from tests.security_matrix.cases.transactions import ONGOING
 from tests.security_matrix.connection import Connection
@@ -106,6 +106,21 @@ def prepare(administrator: Administrator) -> World:
     _join_groups(administrator)
     _open_transactions(administrator)
     return world
+
+
+def make_tokens(port: int) -> None:
+    """A delegation token for each owner; tokens are given out only to clients that log in."""
+    root = Connection(port, "root")
+    deadline = time.monotonic() + LIMIT_S
+    for name in tokens.OWNERS.values():
+        fields = {"owner_principal_type": "User", "owner_principal_name": name, "renewers": [], "max_lifetime_ms": -1}
+        made = root.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request(ApiKey.CREATE_DELEGATION_TOKEN, 3, fields))
+        assert made.error_code == 0, made
+    listing = request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, {"owners": None})
+    while len(root.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, listing).tokens) < len(tokens.OWNERS):
+        assert time.monotonic() < deadline, "the broker does not know the tokens"
+        time.sleep(0.02)
+    root.close()
 
 
 def prepare_cells(administrator: Administrator, world: World, cells: Iterable[Cell]) -> None:

@@ -305,6 +305,7 @@ class Authentication:
         self._again_at_ms = now_ms + LEAST_BETWEEN_MS
         self._server = None
         session.principal = outcome.principal
+        session.token_authenticated = outcome.by_token
         self.stage = Stage.OPEN
         if self._listener.audit is not None:
             self._listener.audit.logged_in(session, self._mechanism, again)

@@ -89,6 +89,7 @@ def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeRespon
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     inside = Session(ctx.listener, peer_host, KafkaPrincipal(client.type, client.name))
     inside.token_authenticated = client.token_authenticated
+    inside.forwarded = True
     inside.client_software_name = ctx.session.client_software_name
     inside.client_software_version = ctx.session.client_software_version
     opened = _Opened(route)

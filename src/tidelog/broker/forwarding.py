@@ -2,7 +2,8 @@
 
 If the active controller is in this process, the handler decides here. Otherwise the broker checks no permission: it sends the
 request in an Envelope with its client's principal and address (``broker.envelope``), and the controller decides for the client.
-Without an authorizer the handler always runs here, and only its change goes to the controller.
+Without an authorizer the handler runs here, and only its change goes to the controller; but for requests about delegation tokens,
+whose owner the client is.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ def forwarding(route: Route) -> Handler:
     return lambda ctx, request: pass_on(ctx, request, decide)
 
 
-def pass_on(ctx: BrokerContext, request: Any, decide: Handler) -> Answer | Later:
+def pass_on(ctx: BrokerContext, request: Any, decide: Handler, *, always: bool = False) -> Answer | Later:
     """The answer of the active controller, or of ``decide`` when the request is decided here. ``request`` is of the API and
-    version of ``ctx``.
+    version of ``ctx``. ``always``: the controller has to know the client even without an authorizer.
 
     ProtocolViolation when the controller does not serve this version: the client connects again and learns the versions.
     KafkaError: REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR when the controller refused the envelope.
     """
-    if ctx.node.access is None or ctx.node.controller.is_here:
+    if ctx.node.controller.is_here or (ctx.node.access is None and not always):
         return decide(ctx, request)
     return _passed_on(ctx, request, decide)
 

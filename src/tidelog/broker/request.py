@@ -68,6 +68,7 @@ class Session:
         "authentication",
         "client_software_name",
         "client_software_version",
+        "forwarded",
         "listener",
         "mute",
         "on_closed",
@@ -90,6 +91,8 @@ class Session:
         """Whether the client logged in with a delegation token."""
         self.authentication: Authenticating | None = None
         """The client's SASL exchange; None on a listener without SASL."""
+        self.forwarded = False
+        """Whether a broker forwards this client's requests; the listener is then that between the nodes."""
         self.client_software_name = ""
         self.client_software_version = ""
         self.mute: Callable[[int], None] | None = None

@@ -1,25 +1,15 @@
 """The list of all APIs that a node serves; a row has all facts about an API (``broker.api``).
 
-To add an API: a handler in ``broker/apis``, a row here, a test. The dispatcher, ApiVersions, the reference page, quotas, the
-envelope, refusals and injected faults follow the row. Permissions are those of Apache Kafka's brokers and controllers.
+To add an API: a handler in ``broker/apis``, a row here (logins, ACLs, tokens: ``broker.security_table``), a test. The dispatcher,
+ApiVersions, the reference page, quotas, the envelope, refusals and injected faults follow the row. Permissions are those of
+Apache Kafka's brokers and controllers.
 """
 
 from __future__ import annotations
 
 from tidelog.broker import controller_apis, envelope
 from tidelog.broker.api import NOTHING, Api, by_resource, on_brokers, on_cluster, on_controllers
-from tidelog.broker.apis.cluster import (
-    acls,
-    client_quotas,
-    cluster,
-    features,
-    quorum,
-    raft_voters,
-    sasl,
-    scram,
-    switched_off,
-    versions,
-)
+from tidelog.broker.apis.cluster import client_quotas, cluster, features, quorum, raft_voters, switched_off, versions
 from tidelog.broker.apis.groups import consumer_groups, find_coordinator, group_offsets, groups
 from tidelog.broker.apis.records import fetch, offsets, produce, producers
 from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, metadata, partitions, reassignments, topics
@@ -27,6 +17,7 @@ from tidelog.broker.apis.transactions import transaction_admin, transactions, tx
 from tidelog.broker.controller_apis import raft
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import each_and_whole, regular
+from tidelog.broker.security_table import SECURITY_APIS
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ErrorCode
@@ -61,7 +52,7 @@ _OFF = (
     _off(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (Op.DELETE, GROUP), (Op.READ, TOPIC)),
 )
 
-API_TABLE: tuple[Api, ...] = (
+_ROWS = (
     Api(
         ApiKey.PRODUCE,
         (3, 13),
@@ -116,7 +107,6 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.SYNC_GROUP, (0, 5), broker=groups.sync_group, needs=by_resource((Op.READ, GROUP))),
     Api(ApiKey.DESCRIBE_GROUPS, (0, 6), broker=groups.describe_groups, needs=by_resource((Op.DESCRIBE, GROUP))),
     Api(ApiKey.LIST_GROUPS, (0, 5), broker=groups.list_groups, needs=by_resource((Op.DESCRIBE, CLUSTER), (Op.DESCRIBE, GROUP))),
-    Api(ApiKey.SASL_HANDSHAKE, (0, 1), broker=sasl.sasl_handshake, controller=sasl.sasl_handshake, needs=NOTHING),
     Api(ApiKey.API_VERSIONS, (0, 4), broker=versions.api_versions, controller=versions.api_versions, needs=NOTHING),
     Api(
         ApiKey.CREATE_TOPICS,
@@ -185,23 +175,6 @@ API_TABLE: tuple[Api, ...] = (
         broker=txn_offsets.txn_offset_commit,
         needs=by_resource((Op.WRITE, TRANSACTIONAL_ID), (Op.READ, GROUP), (Op.READ, TOPIC)),
     ),
-    Api(ApiKey.DESCRIBE_ACLS, (1, 3), broker=acls.describe_acls, controller=acls.describe_acls, needs=on_cluster(Op.DESCRIBE)),
-    Api(
-        ApiKey.CREATE_ACLS,
-        (1, 3),
-        broker=acls.create_acls,
-        controller=acls.create_acls,
-        needs=on_cluster(Op.ALTER),
-        forwarded=True,
-    ),
-    Api(
-        ApiKey.DELETE_ACLS,
-        (1, 3),
-        broker=acls.delete_acls,
-        controller=acls.delete_acls,
-        needs=on_cluster(Op.ALTER),
-        forwarded=True,
-    ),
     Api(
         ApiKey.DESCRIBE_CONFIGS,
         (1, 4),
@@ -231,7 +204,6 @@ API_TABLE: tuple[Api, ...] = (
         needs=on_cluster(Op.DESCRIBE),
         refuse=log_dirs.refuse_describe,
     ),
-    Api(ApiKey.SASL_AUTHENTICATE, (0, 2), broker=sasl.sasl_authenticate, controller=sasl.sasl_authenticate, needs=NOTHING),
     Api(
         ApiKey.CREATE_PARTITIONS,
         (0, 3),
@@ -297,20 +269,6 @@ API_TABLE: tuple[Api, ...] = (
         broker=client_quotas.alter_client_quotas,
         controller=client_quotas.alter_client_quotas,
         needs=on_cluster(Op.ALTER_CONFIGS),
-        forwarded=True,
-    ),
-    Api(
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        (0, 0),
-        broker=scram.describe_user_scram_credentials,
-        needs=on_cluster(Op.DESCRIBE),
-    ),
-    Api(
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        (0, 0),
-        broker=scram.alter_user_scram_credentials,
-        controller=scram.alter_user_scram_credentials,
-        needs=on_cluster(Op.ALTER),
         forwarded=True,
     ),
     Api(ApiKey.VOTE, (0, 2), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
@@ -423,6 +381,9 @@ API_TABLE: tuple[Api, ...] = (
     ),
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
 )
+
+API_TABLE: tuple[Api, ...] = tuple(sorted((*_ROWS, *SECURITY_APIS), key=lambda row: row.key))
+"""The rows of all APIs that are served, by key."""
 
 BROKER_APIS = on_brokers((*API_TABLE, *_OFF))
 CONTROLLER_APIS = on_controllers(API_TABLE)

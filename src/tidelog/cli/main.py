@@ -23,6 +23,7 @@ COMMANDS = {
     "groups": "List groups of all types.",
     "transactions": "Show transactions, find and end those that hang.",
     "acls": "Add, remove, list and explain ACLs.",
+    "delegation-tokens": "Make, renew, end and list delegation tokens.",
     "configs": "Show and change dynamic settings.",
     "get-offsets": "Print the offsets of partitions.",
     "delete-records": "Delete the records before an offset.",

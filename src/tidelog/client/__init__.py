@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         PatternType,
         PermissionType,
     )
+    from tidelog.client.admin.delegation_tokens import DelegationToken
     from tidelog.client.admin.group_results import Committed, Group, GroupListing, Member
     from tidelog.client.admin.results import (
         ClusterDescription,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         AdminClient,
         ClusterAdmin,
         ConfigAdmin,
+        DelegationTokenAdmin,
         GroupAdmin,
         QuotaAdmin,
         ReplicaAdmin,
@@ -61,6 +63,8 @@ __all__ = [
     "ConfigAdmin",
     "ConfigEntry",
     "ConfigError",
+    "DelegationToken",
+    "DelegationTokenAdmin",
     "ErrorCode",
     "Group",
     "GroupAdmin",
@@ -102,6 +106,8 @@ _ELSEWHERE = {
     "GroupListing": "tidelog.client.admin.group_results",
     "Member": "tidelog.client.admin.group_results",
     "AdminClient": "tidelog.client.net.admin_client",
+    "DelegationToken": "tidelog.client.admin.delegation_tokens",
+    "DelegationTokenAdmin": "tidelog.client.net.admin_client",
     "TransactionAdmin": "tidelog.client.net.admin_client",
     "QuotaAdmin": "tidelog.client.net.admin_client",
     "ReplicaAdmin": "tidelog.client.net.admin_client",

@@ -43,7 +43,7 @@ class ScramConversation:
         self._password = sasl.password.encode()
         self._nonce = nonce
         name = sasl.username.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={name},r={nonce}"
+        self._first_bare = f"n={name},r={nonce}" + (",tokenauth=true" if sasl.token else "")
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:

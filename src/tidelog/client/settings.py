@@ -20,7 +20,7 @@ TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-_JAAS = r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')"""
+_JAAS = r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Sasl:
     mechanism: str
     username: str
     password: str = field(repr=False)
+    token: bool = False
+    """Whether these are the id and the HMAC (base64) of a delegation token (KIP-48); SCRAM only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,19 +276,25 @@ def _sasl(values: Mapping[str, Any]) -> Sasl:
     if mechanism not in MECHANISMS:
         raise ConfigError(f"sasl.mechanism is {mechanism!r}, and must be one of {', '.join(MECHANISMS)}.")
     username, password = values.get("sasl.username"), values.get("sasl.password")
+    token = False
     if "sasl.jaas.config" in values:
         if username is not None or password is not None:
             raise ConfigError("sasl.jaas.config and sasl.username are both set: say one of them.")
         found = {
-            m[1]: re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
+            m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
             for m in re.finditer(_JAAS, values["sasl.jaas.config"])
         }
         username, password = found.get("username"), found.get("password")
+        token = found.get("tokenauth", "").lower() == "true"
+        if token and not mechanism.startswith("SCRAM-"):
+            raise ConfigError(
+                f"tokenauth is true in sasl.jaas.config, and sasl.mechanism is {mechanism}: it must be a SCRAM one."
+            )
     if username is None or password is None:
         raise ConfigError(
             f"{mechanism} needs a name and a password: set sasl.username and sasl.password (or sasl.jaas.config with both)."
         )
-    return Sasl(mechanism, username, password)
+    return Sasl(mechanism, username, password, token)
 
 
 def parse_tls(given: Mapping[str, str]) -> Tls:

@@ -1,6 +1,6 @@
 """Broker options: authorizer, principals, SASL, SSL, delegation tokens.
 
-PLAIN, SCRAM, OAUTHBEARER and TLS are served. What is not enforced and would silently leave a node open carries
+PLAIN, SCRAM, OAUTHBEARER, delegation tokens and TLS are served. What is not enforced and would silently leave a node open carries
 ``refuses``; what belongs to another mechanism is ``inert``, because such a mechanism is refused (``config.listener_sasl``).
 """
 
@@ -37,7 +37,6 @@ SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
 NO_SASL = "PLAIN, SCRAM and OAUTHBEARER are the SASL mechanisms that are served"
 JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
-NO_TOKENS = "delegation tokens are not issued yet"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
 
 OPTIONS = (
@@ -52,13 +51,13 @@ OPTIONS = (
     Option("connections.max.reauth.ms", LONG, 0, MEDIUM, READ_ONLY,
            "The longest session before a client must re-authenticate (KIP-368), in ms."),
     Option("delegation.token.secret.key", PASSWORD, None, MEDIUM, READ_ONLY,
-           "Secret that signs delegation tokens; setting it turns them on.", refuses=NOT_BUILT),
+           "Secret of the cluster's delegation tokens, the same on all nodes; setting it turns them on."),
     Option("delegation.token.expiry.check.interval.ms", LONG, HOUR_MS, LOW, READ_ONLY,
-           "How often expired tokens are removed, in ms.", check=AT_LEAST_1, inert=NO_TOKENS),
+           "How often expired delegation tokens are removed, in ms.", check=AT_LEAST_1),
     Option("delegation.token.expiry.time.ms", LONG, DAY_MS, MEDIUM, READ_ONLY,
-           "How long a token is valid before it must be renewed, in ms.", check=AT_LEAST_1, inert=NO_TOKENS),
+           "How long a delegation token is valid before it must be renewed, in ms.", check=AT_LEAST_1),
     Option("delegation.token.max.lifetime.ms", LONG, 7 * DAY_MS, MEDIUM, READ_ONLY,
-           "Age after which no token can be renewed, in ms.", check=AT_LEAST_1, inert=NO_TOKENS),
+           "The age at which a delegation token ends, however often it is renewed, in ms.", check=AT_LEAST_1),
     Option("security.providers", STRING, None, LOW, READ_ONLY, "Java security providers.",
            inert="Java classes cannot be loaded"),
     Option("sasl.client.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class of the client's callback handler.",

@@ -48,14 +48,18 @@ from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest
 from tidelog.protocol.messages.create_acls import CreateAclsRequest
+from tidelog.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest
 from tidelog.protocol.messages.delete_acls import DeleteAclsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
+from tidelog.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from tidelog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tidelog.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
+from tidelog.security.principal import KafkaPrincipal
 
 Handler = Callable[[Any, int], ControllerResult]
 """A method of QuorumController: (request, now_ms) -> ControllerResult. It may raise KafkaError: the whole request fails."""
@@ -89,6 +93,7 @@ class QuorumController:
         """Offsets of the registration records that this controller wrote."""
         self._balance_due_ms: int | None = None
         self._unclean_due_ms: int | None = None
+        self._token_sweep_due_ms: int | None = None
 
     def set_settings(self, settings: ControllerSettings) -> None:
         """Uses changed broker options for later decisions."""
@@ -154,8 +159,8 @@ class QuorumController:
     # time
 
     def tick(self, now_ms: int, steady_ms: int) -> ControllerResult:
-        """Time-driven work: fences expired brokers, returns leadership to preferred replicas, elects leaders. Called about
-        every 100 ms.
+        """Time-driven work: fences expired brokers, returns leadership to preferred replicas, elects leaders, removes expired
+        delegation tokens. Called about every 100 ms.
 
         Each call does at most one thing. The response says whether there may be more to do: then append the records and call
         again at once. ``steady_ms`` is a monotonic clock.
@@ -182,8 +187,24 @@ class QuorumController:
             result = automatic_elections.elect_unclean_leaders(self._decision)
             if not result.response:
                 self._unclean_due_ms = steady_ms + settings.unclean_leader_election_interval_ms
-            return result
-        return ControllerResult(False)
+            if result.response or result.records:
+                return result
+        return self._sweep_tokens(now_ms, steady_ms)
+
+    def _sweep_tokens(self, now_ms: int, steady_ms: int) -> ControllerResult:
+        rules = self._settings.tokens
+        if rules is None:
+            return ControllerResult(False)
+        if self._token_sweep_due_ms is None:
+            self._token_sweep_due_ms = steady_ms + rules.check_interval_ms
+        if steady_ms < self._token_sweep_due_ms:
+            return ControllerResult(False)
+        from tidelog.controller import delegation_tokens  # Only a cluster with delegation tokens.
+
+        result = delegation_tokens.remove_expired(self._decision, now_ms)
+        if not result.response:
+            self._token_sweep_due_ms = steady_ms + rules.check_interval_ms
+        return result
 
     # requests
 
@@ -249,6 +270,27 @@ class QuorumController:
         from tidelog.controller import acls
 
         return acls.delete_acls(self._decision, request)
+
+    def create_delegation_token(
+        self, request: CreateDelegationTokenRequest, now_ms: int, requester: KafkaPrincipal, owner: KafkaPrincipal
+    ) -> ControllerResult:
+        from tidelog.controller import delegation_tokens
+
+        return delegation_tokens.create_token(self._decision, request, owner, requester, now_ms)
+
+    def renew_delegation_token(
+        self, request: RenewDelegationTokenRequest, now_ms: int, requester: KafkaPrincipal
+    ) -> ControllerResult:
+        from tidelog.controller import delegation_tokens
+
+        return delegation_tokens.renew_token(self._decision, request, requester, now_ms)
+
+    def expire_delegation_token(
+        self, request: ExpireDelegationTokenRequest, now_ms: int, requester: KafkaPrincipal
+    ) -> ControllerResult:
+        from tidelog.controller import delegation_tokens
+
+        return delegation_tokens.expire_token(self._decision, request, requester, now_ms)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, now_ms: int) -> ControllerResult:
         return producer_ids.allocate_producer_ids(self._decision, request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.leader_election import Election
@@ -16,6 +16,9 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.create_topics import CreatableTopicConfigs
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from tidelog.security.delegation_tokens import TokenRules
 
 MAX_RECORDS_PER_REQUEST = 10_000
 """Kafka's limit on records per request; more is answered with POLICY_VIOLATION."""
@@ -71,6 +74,8 @@ class ControllerSettings(NamedTuple):
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_ms: int = 300_000
     unclean_leader_election_interval_ms: int = 300_000
+    tokens: TokenRules | None = None
+    """None where delegation tokens are off."""
 
 
 class KRaftVersion(NamedTuple):

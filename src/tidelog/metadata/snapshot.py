@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidelog.metadata.image import BrokerImage, ClusterImage, ControllerImage, PartitionImage, ScramCredential, TopicImage
+from tidelog.metadata.image import (
+    BrokerImage,
+    ClusterImage,
+    ControllerImage,
+    DelegationToken,
+    PartitionImage,
+    ScramCredential,
+    TopicImage,
+)
 from tidelog.metadata.records import MetadataRecord
 from tidelog.metadata.supported_features import (
     CONTROLLER_REGISTRATION_MV,
@@ -78,15 +86,7 @@ def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
     for (user, mechanism), credential in image.scram.items():
         yield scram_record(user, mechanism, credential)
     for token_id, token in image.tokens.items():
-        yield DelegationTokenRecord(
-            owner=token.owner,
-            requester=token.requester,
-            renewers=list(token.renewers),
-            issue_timestamp=token.issue_timestamp,
-            max_timestamp=token.max_timestamp,
-            expiration_timestamp=token.expiration_timestamp,
-            token_id=token_id,
-        )
+        yield token_record(token_id, token)
 
 
 def acl_record(acl_id: Uuid, acl: AccessControlEntry) -> AccessControlEntryRecord:
@@ -100,6 +100,19 @@ def acl_record(acl_id: Uuid, acl: AccessControlEntry) -> AccessControlEntryRecor
         host=acl.host,
         operation=acl.operation,
         permission_type=acl.permission_type,
+    )
+
+
+def token_record(token_id: str, token: DelegationToken) -> DelegationTokenRecord:
+    """A delegation token; its secret is in no record."""
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issue_timestamp,
+        max_timestamp=token.max_timestamp,
+        expiration_timestamp=token.expiration_timestamp,
+        token_id=token_id,
     )
 
 

@@ -65,18 +65,19 @@ def credential_of(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterati
 
 
 _NOBODY = (None, None)
-Lookup = Callable[[str, bool], tuple[ScramCredential, Authenticated] | None]
+Found = tuple[ScramCredential, Authenticated]
+Lookup = Callable[[str, bool], Found | None]
 """(name, whether it is the id of a delegation token) -> the credential and whom it authenticates; None for an unknown one."""
 
 
 def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
     """A lookup of users without delegation tokens."""
 
-    def lookup(name: str, token: bool) -> tuple[ScramCredential, Authenticated] | None:
+    def lookup(name: str, token: bool) -> Found | None:
         authenticated = Authenticated(KafkaPrincipal(USER, name))  # for unknown users too, who must not fail sooner
         found = None if token else credentials(name)
         both = found, authenticated
-        return None if found is None else cast("tuple[ScramCredential, Authenticated]", both)
+        return None if found is None else cast("Found", both)
 
     return lookup
 
@@ -92,7 +93,7 @@ class ScramServer:
         self._strangers = strangers
         self._transcript: tuple[bytes, bytes] | None = None
         self._name = ""
-        self._found: tuple[ScramCredential, Authenticated] | None = None
+        self._found: Found | None = None
         self._credential: ScramCredential | None = None
         self._full_nonce = b""
         self._done = False

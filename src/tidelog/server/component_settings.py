@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tidelog.broker.quotas.rates import Windows
 from tidelog.config.resolve import BrokerConfig
@@ -14,6 +15,9 @@ from tidelog.model.errors import ConfigError
 from tidelog.raft.metadata_log import MetadataLogConfig
 from tidelog.server.serving.listener import ConnectionCount, Limits
 from tidelog.storage.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from tidelog.security.delegation_tokens import TokenRules
 
 _LOG_FIELDS = tuple(field.name for field in fields(LogConfig))
 
@@ -67,6 +71,24 @@ def controller_settings(config: BrokerConfig) -> ControllerSettings:
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1_000,
         unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+        tokens=token_rules(config),
+    )
+
+
+def token_rules(config: BrokerConfig) -> TokenRules | None:
+    """What the controller decides about delegation tokens by; None where they are off."""
+    if config.delegation_token_secret_key is None:
+        return None
+    from tidelog.security.delegation_tokens import TokenRules, secrets_of  # Only for a node with tokens.
+
+    secrets = secrets_of(config.delegation_token_secret_key)
+    if secrets is None:
+        return None
+    return TokenRules(
+        secrets=secrets,
+        max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        expiry_ms=config.delegation_token_expiry_time_ms,
+        check_interval_ms=config.delegation_token_expiry_check_interval_ms,
     )
 
 

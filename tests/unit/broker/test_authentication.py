@@ -35,20 +35,23 @@ DELAY_MS = 100
 
 
 class TwoSteps:
-    """A mechanism with two messages; the first names the user, and ``expires_ms`` is the end of the credential."""
+    """A mechanism with two messages; the first names the user, who may log in by a token. ``expires_ms`` is the end of the
+    credential."""
 
     def __init__(self, expires_ms: int | None) -> None:
         self._user = ""
         self._expires_ms = expires_ms
+        self._by_token = False
         self.outcome: Authenticated | None = None
 
     def answer(self, token: bytes) -> bytes:
         if not self._user:
-            self._user = token.decode()
+            self._user, _, mark = token.decode().partition(" by ")
+            self._by_token = mark == "token"
             return b"go on"
         if token != b"please":
             raise AuthenticationFailed("no", "an impolite client")
-        self.outcome = Authenticated(KafkaPrincipal("User", self._user), self._expires_ms)
+        self.outcome = Authenticated(KafkaPrincipal("User", self._user), self._expires_ms, self._by_token)
         return b""
 
 
@@ -148,6 +151,17 @@ def test_a_mechanism_may_take_several_messages() -> None:
     assert client.session.principal == ANONYMOUS
     assert client.token(b"please").error_code == 0
     assert client.session.principal.name == "carol"
+
+
+def test_a_login_by_a_token_is_marked_as_of_the_last_login() -> None:
+    client = Client(max_reauth_ms=10_000)
+    for mark in ("", " by token", ""):
+        client.now_ms += 2000
+        client.shake("TWO")
+        client.token(f"carol{mark}".encode())
+        assert client.token(b"please").error_code == 0
+        assert client.session.token_authenticated is bool(mark)
+        assert client.session.principal.name == "carol"
 
 
 # -- before --------------------------------------------------------------------------------------------------------------

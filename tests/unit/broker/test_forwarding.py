@@ -31,6 +31,8 @@ FORWARDED = [key for key, route in BROKER_APIS.items() if route.api.forwarded]
 LIMIT = AlterClientQuotasRequest(
     entries=[RequestEntryData([RequestEntityData("user", "bob")], [OpData("producer_byte_rate", 5.0)])]
 )
+LOGIN = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTERNAL:SASL_PLAINTEXT"}
+TOKENS = (ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN)
 REQUESTS = {
     ApiKey.ALTER_CONFIGS: legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(2, "t")]),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental.IncrementalAlterConfigsRequest(
@@ -83,7 +85,7 @@ def test_with_an_authorizer_another_process_decides_for_the_client_and_the_broke
     if key in REQUESTS:
         answer.responses = [ENTRIES[key](resource_type=2, resource_name="t")]
     for version in range(BROKER_APIS[key].api.versions[0], BROKER_APIS[key].api.versions[1] + 1):
-        world = NodeWorld()
+        world = NodeWorld(LOGIN)
         access = world.broker.access = Allowing()
         elsewhere = world.controller.elsewhere = Elsewhere(answer)
         request = request_of(key)
@@ -107,6 +109,16 @@ def test_without_an_authorizer_nothing_is_passed_on() -> None:
     world.controller.elsewhere = Elsewhere(AssertionError("it decides here, and only the change goes to the controller"))
     assert [each.error_code for each in sent(world, LIMIT, 1).entries] == [0]
     assert world.broker.image.quotas
+
+
+@pytest.mark.parametrize("key", TOKENS, ids=lambda key: key.name)
+def test_requests_about_tokens_are_passed_on_with_their_client_even_without_an_authorizer(key: ApiKey) -> None:
+    world = NodeWorld(LOGIN)
+    elsewhere = world.controller.elsewhere = Elsewhere(registry.response_class(key)())
+    assert sent(world, request_of(key), 2).error_code == 0
+    assert [asker.principal for _, _, asker in elsewhere.asked] == [ALICE]
+    assert sent(world, request_of(key), 2, by_token=True).error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert len(elsewhere.asked) == 1
 
 
 def test_where_the_controller_is_here_the_broker_decides_itself() -> None:
@@ -149,6 +161,6 @@ def test_what_went_wrong_on_the_way_is_the_error_of_each_entry(code: ErrorCode) 
 def test_only_what_the_active_controller_decides_is_passed_on() -> None:
     whole = {key for key, route in BROKER_APIS.items() if route.forwards}
     parts = {key for key, route in BROKER_APIS.items() if route.api.forwards_itself}
-    assert parts == {ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS}
+    assert parts == {ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS, *TOKENS}
     assert whole | parts == set(FORWARDED)
     assert not whole & parts

@@ -29,6 +29,14 @@ def test_scram_follows_the_example_of_rfc_7677() -> None:
     assert talk.answer(LAST) is None
 
 
+def test_a_delegation_token_is_named_as_one() -> None:
+    talk = ScramConversation(Sasl("SCRAM-SHA-256", "user", "pencil", token=True), NONCE)
+    assert talk.first() == b"n,,n=user,r=" + NONCE.encode() + b",tokenauth=true"
+    answer = talk.answer(FIRST)
+    assert answer is not None
+    assert answer != PROOF, "the proof covers the first message"
+
+
 def test_names_are_escaped_and_the_longer_digest_is_used() -> None:
     talk = ScramConversation(Sasl("SCRAM-SHA-512", "a=b,c", "p"), NONCE)
     assert talk.first() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()

@@ -39,6 +39,16 @@ def test_sasl_takes_the_names_of_either_client() -> None:
     assert found.tls is not None
 
 
+def test_the_password_may_be_a_delegation_token() -> None:
+    for value in ("true", '"true"', "'TRUE'"):
+        jaas = f'x.ScramLoginModule required username="id" password="aG1hYw==" tokenauth={value};'
+        found = settings(security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=jaas)
+        assert found.sasl == Sasl("SCRAM-SHA-256", "id", "aG1hYw==", token=True)
+    jaas = "x.ScramLoginModule required username=id password=p tokenauth=false;"
+    found = settings(security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=jaas)
+    assert found.sasl == Sasl("SCRAM-SHA-256", "id", "p")
+
+
 def test_a_password_is_not_printed() -> None:
     found = settings(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="u", sasl_password="hush")
     assert "hush" not in repr(found)
@@ -81,6 +91,14 @@ def test_stores_are_named_by_location_and_odd_formats_are_refused() -> None:
                 "sasl.jaas.config": 'x required username="u" password="p";',
             },
             "say one of them",
+        ),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": 'x required username="u" password="p" tokenauth="true";',
+            },
+            "must be a SCRAM one",
         ),
     ],
 )

@@ -33,6 +33,10 @@ def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_e
         "authorizer.class.name",
         "connection.failed.authentication.delay.ms",
         "connections.max.reauth.ms",
+        "delegation.token.expiry.check.interval.ms",
+        "delegation.token.expiry.time.ms",
+        "delegation.token.max.lifetime.ms",
+        "delegation.token.secret.key",
         "sasl.enabled.mechanisms",
         "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",
@@ -53,7 +57,7 @@ def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_e
 
 def test_what_would_leave_a_plain_node_open_refuses_to_start() -> None:
     refusing = {option.name for option in OPTIONS if option.refuses}
-    assert refusing == {"principal.builder.class", "delegation.token.secret.key"}
+    assert refusing == {"principal.builder.class"}
 
 
 def test_every_password_and_key_is_a_secret() -> None:

@@ -70,6 +70,17 @@ def test_the_controller_and_its_log_have_their_settings() -> None:
     assert component_settings.metadata_log_config(broker).max_snapshot_interval_ms == 1000
 
 
+def test_delegation_tokens_are_on_with_a_secret() -> None:
+    assert component_settings.controller_settings(config()).tokens is None
+    assert component_settings.token_rules(config(delegation_token_secret_key="")) is None
+    rules = component_settings.controller_settings(
+        config(delegation_token_secret_key="k3y", delegation_token_max_lifetime_ms="5", delegation_token_expiry_time_ms="4")
+    ).tokens
+    assert rules is not None
+    assert (rules.max_lifetime_ms, rules.expiry_ms, rules.check_interval_ms) == (5, 4, 3_600_000)
+    assert "k3y" not in repr(rules)
+
+
 def test_the_minimum_in_sync_that_a_cluster_gets_is_that_of_the_file_not_one_of_this_node_alone() -> None:
     broker = config(min_insync_replicas="2")
     broker.apply_dynamic({}, {"min.insync.replicas": "3"})

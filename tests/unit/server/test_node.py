@@ -233,6 +233,7 @@ ONLY_WHERE_SWITCHED_ON = (
     "tidelog.client.net.tls",
     "tidelog.server.serving.node_tls",
     "tidelog.controller.acls",
+    "tidelog.controller.delegation_tokens",
     "tidelog.controller.scram_credentials",
     "tidelog.security.",
     "tidelog.server.serving.authorizer_log",

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from tidelog.client.admin import acls, cluster, configs, groups, quotas, replicas, topics, transactions
+from tidelog.client.admin import acls, cluster, configs, delegation_tokens, groups, quotas, replicas, topics, transactions
 from tidelog.client.admin.acls import AccessControlEntry, AclFilter
+from tidelog.client.admin.delegation_tokens import DelegationToken
 from tidelog.client.admin.group_results import Committed, Group, GroupListing
 from tidelog.client.admin.results import (
     ClusterDescription,
@@ -214,11 +215,35 @@ class AclAdmin(_Part):
         return await self._run(acls.delete(filters))
 
 
+class DelegationTokenAdmin(_Part):
+    """Delegation tokens, for a client that logged in without one. DELEGATION_TOKEN_AUTH_DISABLED where they are off."""
+
+    async def create(self, *renewers: str, owner: str | None = None, max_lifetime_ms: int = -1) -> DelegationToken:
+        """Create a token of the client's user, or of ``owner``; principals are texts such as ``User:alice``.
+
+        DELEGATION_TOKEN_AUTHORIZATION_FAILED, INVALID_PRINCIPAL_TYPE for a renewer that is not a user.
+        """
+        return await self._run(delegation_tokens.create(renewers, owner=owner, max_lifetime_ms=max_lifetime_ms))
+
+    async def renew(self, token_hmac: bytes, period_ms: int = -1) -> int:
+        """Let a token end ``period_ms`` from now; -1: as late as it may. Returns when it ends, in ms since 1970.
+        DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED, DELEGATION_TOKEN_OWNER_MISMATCH."""
+        return await self._run(delegation_tokens.renew(token_hmac, period_ms))
+
+    async def expire(self, token_hmac: bytes, period_ms: int = -1) -> int:
+        """Let a token end ``period_ms`` from now, or remove it at once (-1). Errors as for ``renew``."""
+        return await self._run(delegation_tokens.expire(token_hmac, period_ms))
+
+    async def describe(self, *owners: str) -> list[DelegationToken]:
+        """The tokens that the client may see; with ``owners``, those that one of them owns or may renew."""
+        return await self._run(delegation_tokens.describe(owners or None))
+
+
 class AdminClient:
     """Administers any Kafka cluster; an asynchronous context manager. Calls may run concurrently.
 
     Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``acls``,
-    ``transactions``.
+    ``delegation_tokens``, ``transactions``.
 
     Every method raises ``NoConnection`` when no broker answers, or the connection breaks before the answer to a change (whose
     outcome is then unknown), ``NotAuthenticated`` when either side rejects the other's identity, ``UnsupportedByBroker`` when the
@@ -237,6 +262,7 @@ class AdminClient:
         self.replicas = ReplicaAdmin(self._client)
         self.quotas = QuotaAdmin(self._client)
         self.acls = AclAdmin(self._client)
+        self.delegation_tokens = DelegationTokenAdmin(self._client)
         self.transactions = TransactionAdmin(self._client)
 
     async def __aenter__(self) -> Self:

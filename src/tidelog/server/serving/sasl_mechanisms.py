@@ -14,9 +14,10 @@ from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
 from tidelog.model.errors import ConfigError
+from tidelog.security.delegation_tokens import secrets_of
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
-from tidelog.security.scram import ScramMechanism, ScramServer, users
+from tidelog.security.scram import Found, ScramMechanism, ScramServer, users
 from tidelog.security.scram_strangers import Strangers
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.violations import LogLimit
@@ -80,8 +81,16 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: Loop
 
     strangers = Strangers(kind, kind.digest, _SECRET, lambda: node.image.scram)
 
+    known = users(credential)
+    tokens = secrets_of(node.config.delegation_token_secret_key)
+
+    def lookup(name: str, token: bool) -> Found | None:
+        if not token:
+            return known(name, token)
+        return None if tokens is None else tokens.login(node.image.tokens, name, kind)
+
     def begin() -> SaslServer:
-        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), strangers)
+        return ScramServer(kind, lookup, secrets.token_urlsafe(NONCE_BYTES), strangers)
 
     return Mechanism(begin, settings.max_reauth_ms)
 
