@@ -34,8 +34,9 @@ class Secured:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         while True:
-            self.port = free_port()
-            if all(port_is_free(self.port + 3000 + step) for step in range(3)):
+            # 4000 lower, so that the ports between brokers are below the ephemeral range, too.
+            self.port = free_port() - 4000
+            if all(port_is_free(self.port + offset + step) for offset in (0, 1000, 2000, 3000) for step in range(3)):
                 break
         self.output = folder.parent / "output"
         command = [sys.executable, "-m", "tidelog.cli.main", "cluster", "3", "--secure"]
