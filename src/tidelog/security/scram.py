@@ -94,7 +94,7 @@ class ScramServer:
         self._transcript: tuple[bytes, bytes] | None = None
         self._name = ""
         self._found: Found | None = None
-        self._credential: ScramCredential | None = None
+        self._shown: tuple[ScramCredential, ScramCredential] | None = None
         self._full_nonce = b""
         self._done = False
         self.outcome: Authenticated | None = None
@@ -117,10 +117,10 @@ class ScramServer:
             raise self._failed("the client asks to act as another user")
         token_auth = b"tokenauth=true" in (extensions or b"").split(b",")
         found = self._lookup(self._name, token_auth)
-        credential = self._strangers.credential(self._name, (found or _NOBODY)[0])
-        if credential.iterations < MIN_ITERATIONS:
-            found, credential = None, self._strangers.credential(self._name, None)
-        self._found, self._credential = found, credential
+        self._shown = self._strangers.credential(self._name, (found or _NOBODY)[0])
+        if self._shown[0].iterations < MIN_ITERATIONS:
+            found, self._shown = None, self._strangers.credential(self._name, None)
+        self._found, credential = found, self._shown[0]
         self._full_nonce = nonce + self._nonce.encode()
         salt = base64.b64encode(credential.salt)
         first = b"r=%b,s=%b,i=%d" % (self._full_nonce, salt, credential.iterations)
@@ -141,8 +141,8 @@ class ScramServer:
             proof = base64.b64decode(proof_text, validate=True)
         except binascii.Error:
             raise self._failed("the proof is not base64") from None
-        credential = self._credential
-        assert credential is not None
+        assert self._shown is not None
+        credential = self._shown[0]
         message = b",".join((*self._transcript, without_proof))
         signature = hmac.digest(credential.stored_key, message, self._mechanism.digest)
         # A proof of another length has no client key; the comparison is made all the same.

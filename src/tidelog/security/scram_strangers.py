@@ -63,8 +63,9 @@ class Strangers:
         """Of all users, in the order of their forms."""
         self._longest_salt = 0
 
-    def credential(self, name: str, found: ScramCredential | None) -> ScramCredential:
-        """What this name is shown: ``found``, or where there is none a credential that stays the same as long as the users do."""
+    def credential(self, name: str, found: ScramCredential | None) -> tuple[ScramCredential, ScramCredential]:
+        """What this name is shown: ``found``, or where there is none a credential that stays the same as long as the users do.
+        Then that credential in any case: the caller keeps it, because freeing it before the answer takes time, too."""
         stored = self._current()
         seed = hmac.digest(self._secret, f"{self._mechanism} {name}".encode(), self._digest)
         # The name's place between 0 and 1, in units of one user.
@@ -89,7 +90,7 @@ class Strangers:
             server_key=keys[len(seed) :],
             iterations=form.iterations,
         )
-        return (found, made)[found is None] or made
+        return (found, made)[found is None] or made, made
 
     def _current(self) -> Stored:
         stored = self._stored()

@@ -30,19 +30,22 @@ def strangers(credentials: Stored, mechanism: ScramMechanism = SHA_256, secret: 
 
 def shown(of: Strangers, number: int) -> list[tuple[int, int]]:
     """(iterations, length of the salt) of so many unknown names."""
-    made = [of.credential(f"x{each}", None) for each in range(number)]
+    made = [of.credential(f"x{each}", None)[0] for each in range(number)]
     return [(each.iterations, len(each.salt)) for each in made]
 
 
 def test_a_name_is_answered_alike_each_time_and_otherwise_than_others() -> None:
     of = strangers(stored((4096, b"r" * 16)))
-    assert of.credential("eve", None) == strangers(stored((4096, b"q" * 16))).credential("eve", None)
-    assert len({of.credential(f"x{each}", None).salt for each in range(100)}) == 100
-    assert of.credential("eve", None).salt != strangers(stored((4096, b"r" * 16)), secret=b"other").credential("eve", None).salt
+    assert of.credential("eve", None)[0] == strangers(stored((4096, b"q" * 16))).credential("eve", None)[0]
+    assert len({of.credential(f"x{each}", None)[0].salt for each in range(100)}) == 100
+    assert (
+        of.credential("eve", None)[0].salt
+        != strangers(stored((4096, b"r" * 16)), secret=b"other").credential("eve", None)[0].salt
+    )
 
 
 def test_without_users_it_looks_as_the_tools_of_tidelog_make_it() -> None:
-    made = strangers({}).credential("eve", None)
+    made = strangers({}).credential("eve", None)[0]
     assert (made.iterations, len(made.salt)) == (4096, SALT_BYTES) == USUAL
 
 
@@ -64,7 +67,7 @@ def test_salts_as_apache_kafka_writes_them_are_text() -> None:
         return digits
 
     of = strangers(stored(*((4096, written()) for _ in range(50))))
-    salts = [of.credential(f"x{each}", None).salt for each in range(300)]
+    salts = [of.credential(f"x{each}", None)[0].salt for each in range(300)]
     assert all(set(salt) <= set(DIGITS) for salt in salts)
     # 2^130 is 1.68 times 36^25: four of ten numbers have a 26th digit, which is 1.
     assert {len(salt) for salt in salts} >= {25, 26}
@@ -91,9 +94,9 @@ def test_another_user_changes_few_names() -> None:
 def test_users_who_come_are_seen() -> None:
     now: list[Stored] = [{}]
     of = Strangers(SHA_256, "sha256", b"secret", lambda: now[0])
-    assert of.credential("eve", None).iterations == 4096
+    assert of.credential("eve", None)[0].iterations == 4096
     now[0] = stored((8192, b"\xff" * 16))
-    assert of.credential("eve", None).iterations == 8192
+    assert of.credential("eve", None)[0].iterations == 8192
 
 
 def test_every_form_takes_the_same_hmacs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +111,7 @@ def test_every_form_takes_the_same_hmacs(monkeypatch: pytest.MonkeyPatch) -> Non
     forms, costs = set(), set()
     for number in range(100):
         calls.clear()
-        made = of.credential(f"x{number}", None)
+        made = of.credential(f"x{number}", None)[0]
         costs.add(len(calls))
         forms.add((made.iterations, len(made.salt) > 30))
     assert len(forms) == 2
