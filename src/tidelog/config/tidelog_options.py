@@ -85,8 +85,9 @@ OPTIONS = (
            "are counted. Changes and successful logins have no limit.", check=AT_LEAST_1),
     Option("tidelog.max.unauthenticated.connections", INT, 2000, MEDIUM, CLUSTER,
            "The most connections of a listener whose clients have not authenticated yet: during a TLS handshake, before the end "
-           "of a SASL login, or held back by a quota. Beyond it the oldest of them is closed. Clients that have authenticated do "
-           "not count, and without TLS and SASL there is no login. Never more than half of the process's descriptors.",
+           "of a SASL login, or held back by a quota. Beyond it the oldest one of the address that connects is closed, or the "
+           "oldest of all where that address has no other. Clients that have authenticated do not count, and without TLS and "
+           "SASL there is no login. Never more than half of the process's descriptors.",
            check=AT_LEAST_1),
     Option("tidelog.max.unauthenticated.connections.per.ip", INT, 1000, MEDIUM, CLUSTER,
            "The same for the connections of one address, of which the oldest is closed.", check=AT_LEAST_1),

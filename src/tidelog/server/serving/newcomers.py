@@ -1,7 +1,8 @@
 """The connections of one listener whose clients have not authenticated, and how many of them there may be.
 
-Beyond the limit of an address, the oldest of that address is closed; beyond the limit of the listener, the oldest of all. A
-client that logs in needs milliseconds for it, so connections that only wait are the first to go, and none of a client that has
+Beyond the limit of an address, the oldest of that address is closed. Beyond the limit of the listener it is the oldest of the
+address that has just connected; where that is its only connection, the oldest of all. So a flood from a few addresses closes its
+own. A client that logs in needs milliseconds for it, hence connections that only wait go first, and none of a client that has
 authenticated is ever closed. Connections that a quota holds back before they are closed (KIP-612) count here, too.
 """
 
@@ -48,7 +49,10 @@ class Newcomers:
                 next(iter(of_host)), f"{self._most_per_ip} of its address (tidelog.max.unauthenticated.connections.per.ip)"
             )
         elif len(self._close) > self._most:
-            self._turn_away(next(iter(self._close)), f"{self._most} of the listener (tidelog.max.unauthenticated.connections)")
+            self._turn_away(
+                next(iter(of_host if len(of_host) > 1 else self._close)),
+                f"{self._most} of the listener (tidelog.max.unauthenticated.connections)",
+            )
 
     def remove(self, connection: object) -> None:
         """The connection is closed, or its client has authenticated."""

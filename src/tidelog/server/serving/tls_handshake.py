@@ -2,7 +2,7 @@
 
 A stranger must cost next to nothing. Nothing is allocated for a connection before its first byte, which also tells a client
 that speaks plain text. Handshakes take turns: at most ``TURN_NS`` of the loop at a time, then other connections are served. A
-handshake that is not complete within ``WITHIN_S`` is closed, and of more than ``MOST_AT_ONCE`` the oldest.
+handshake that is not complete within ``WITHIN_S`` is closed, and of more than ``MOST_AT_ONCE`` an old one.
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ class Handshakes:
             return None
         del self._waiting[handshake]
         if len(self._begun) >= MOST_AT_ONCE:
-            self._fail(next(iter(self._begun)), f"more than {MOST_AT_ONCE} handshakes are under way, and this is the oldest")
+            # Of the same address, if it has others: a flood closes its own.
+            own = (each for each in self._begun if each.host == handshake.host)
+            oldest = next(own, None) or next(iter(self._begun))
+            self._fail(oldest, f"more than {MOST_AT_ONCE} handshakes are under way, and this is the oldest")
         self._begun[handshake] = None
         handshake.secure = self._tls.context.wrap_socket(handshake.connected, server_side=True, do_handshake_on_connect=False)
         return handshake.secure

@@ -40,6 +40,16 @@ def test_the_oldest_of_all_goes_when_the_listener_is_full() -> None:
     assert world.newcomers.turned_away == 2
 
 
+def test_a_flood_from_one_address_closes_its_own() -> None:
+    world = World(3, 100)
+    world.add("quiet", "10.0.0.2")
+    for number in range(10):
+        world.add(str(number))
+    assert world.closed == [str(number) for number in range(8)]
+    world.add("late", "10.0.0.3")
+    assert world.closed[-1] == "quiet"
+
+
 def test_clients_that_authenticate_do_not_count() -> None:
     world = World(2, 2)
     for name in "abcdef":

@@ -276,6 +276,30 @@ def test_the_oldest_half_open_connection_goes_and_clients_get_in() -> None:
     place.run(main)
 
 
+def test_a_flood_of_handshakes_from_one_address_closes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_handshake, "MOST_AT_ONCE", 2)
+    place = Place()
+
+    async def begun(host: str) -> socket.socket:
+        client = socket.socket()
+        client.setblocking(False)
+        client.bind((host, 0))
+        await place.runtime.loop.sock_connect(client, ("127.0.0.1", place.listener.port))
+        await place.runtime.loop.sock_sendall(client, hello()[:50])
+        return client
+
+    async def main() -> None:
+        quiet = await begun("127.0.0.1")
+        flood = [await begun("127.0.0.2") for _ in range(4)]
+        for each in flood[:3]:
+            assert await place.runtime.loop.sock_recv(each, 1) == b""
+        assert place.count.by_host == {"127.0.0.1": 1, "127.0.0.2": 1}
+        for each in (quiet, *flood):
+            each.close()
+
+    place.run(main)
+
+
 def test_many_clients_at_once_all_get_in() -> None:
     place = Place()
 
