@@ -76,8 +76,8 @@ def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
     def lookup(name: str, token: bool) -> Found | None:
         authenticated = Authenticated(KafkaPrincipal(USER, name))  # for unknown users too, who must not fail sooner
         found = None if token else credentials(name)
-        both = found, authenticated
-        return None if found is None else cast("Found", both)
+        both = cast("Found", (found, authenticated))
+        return None if found is None else both
 
     return lookup
 
