@@ -12,7 +12,7 @@ from tidelog.cli.refusal import CannotConnect, CommandFailed, text_of
 from tidelog.client.calls import Ask, Call, To, VersionOf
 from tidelog.client.failures import NoConnection, NoRoute, NotAuthenticated
 from tidelog.client.net.blocking import BlockingClient
-from tidelog.client.settings import ClientSettings, parse_admin_settings
+from tidelog.client.settings import KNOWN, ClientSettings, parse_admin_settings
 from tidelog.config.properties import parse
 from tidelog.model.errors import ConfigError, KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -68,11 +68,14 @@ class BrokerConnection(Session):
 
 
 def client_settings(bootstrap: str, command_config: str | None, client_id: str) -> ClientSettings:
-    """The client settings of a tool. ConfigError names the file."""
+    """The client settings of a tool. ConfigError names the file. Of a node's own file, only what clients know counts."""
     if command_config is None:
         return parse_admin_settings({"client.id": client_id}, bootstrap)
+    given = parse(text_of(command_config))
+    if "process.roles" in given:
+        given = {name: text for name, text in given.items() if name in KNOWN}
     try:
-        found = settings_files.client_settings(parse(text_of(command_config)))
+        found = settings_files.client_settings(given)
         try:
             return parse_admin_settings({"client.id": client_id, **found.settings}, bootstrap)
         except ConfigError as error:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.running_node import running_node
-from tidelog.cli.broker_connection import BrokerConnection
+from tidelog.cli.broker_connection import BrokerConnection, client_settings
 from tidelog.cli.refusal import CannotConnect
+from tidelog.client.settings import Sasl
+from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
 
@@ -62,3 +64,17 @@ def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
                 BrokerConnection(address, str(config))
         finally:
             released.set()
+
+
+def test_of_a_nodes_file_only_what_clients_know_counts(tmp_path: Path) -> None:
+    """As ``metadata-quorum add-controller`` reads it: a server.properties with client settings added."""
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=controller\nsasl.mechanism.controller.protocol=PLAIN\nsasl.enabled.mechanisms=PLAIN\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=admin\nsasl.password=secret\n"
+    )
+    settings = client_settings("localhost:9092", str(file), "tool")
+    assert settings.sasl == Sasl("PLAIN", "admin", "secret")
+    file.write_text(file.read_text().replace("process.roles=controller\n", ""))
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism\.controller"):
+        client_settings("localhost:9092", str(file), "tool")

@@ -12,6 +12,7 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.controller_session import session, target, target_options
 from tidelog.cli.refusal import CommandFailed
+from tidelog.config.properties import parse
 from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Flags = tuple[str | None, str | None, str | None]
 """Brokers or controllers, and a file of settings."""
 
+CLIENT_PROTOCOL = "security.protocol"
+"""A setting that clients have and nodes have not."""
 TITLES = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 
 
@@ -182,8 +185,9 @@ def add_controller(flags: Flags, dry_run: bool) -> None:
         if dry_run:
             print(f"DRY RUN of adding {line}")
             return
-        # The file configures the node, not a client: it has no settings for this connection.
-        with session(bootstrap, controllers, None) as connected:
+        # The file configures the node; it has settings for this connection only where they are added to it.
+        settings = properties if CLIENT_PROTOCOL in parse(refusal.text_of(properties)) else None
+        with session(bootstrap, controllers, settings) as connected:
             request = AddRaftVoterRequest(
                 cluster_id=cluster_id(connected, controllers),
                 timeout_ms=connected.timeout_ms,
