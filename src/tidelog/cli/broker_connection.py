@@ -71,13 +71,13 @@ def client_settings(bootstrap: str, command_config: str | None, client_id: str) 
     """The client settings of a tool. ConfigError names the file. Of a node's own file, only what clients know counts."""
     if command_config is None:
         return parse_admin_settings({"client.id": client_id}, bootstrap)
-    given = parse(text_of(command_config))
-    if "process.roles" in given:
-        given = {name: text for name, text in given.items() if name in KNOWN}
     try:
-        found = settings_files.client_settings(given)
+        found = settings_files.client_settings(parse(text_of(command_config)))
+        own = found.settings
+        if "process.roles" in own:
+            own = {name: text for name, text in own.items() if name in KNOWN}
         try:
-            return parse_admin_settings({"client.id": client_id, **found.settings}, bootstrap)
+            return parse_admin_settings({"client.id": client_id, **own}, bootstrap)
         except ConfigError as error:
             raise settings_files.without_provided(error, found) from None
     except ConfigError as error:

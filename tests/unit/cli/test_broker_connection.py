@@ -66,12 +66,14 @@ def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
             released.set()
 
 
-def test_of_a_nodes_file_only_what_clients_know_counts(tmp_path: Path) -> None:
+def test_of_a_nodes_file_only_what_clients_know_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As ``metadata-quorum add-controller`` reads it: a server.properties with client settings added."""
+    monkeypatch.setenv("ADMIN_SECRET", "secret")
     file = tmp_path / "server.properties"
     file.write_text(
-        "process.roles=controller\nsasl.mechanism.controller.protocol=PLAIN\nsasl.enabled.mechanisms=PLAIN\n"
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=admin\nsasl.password=secret\n"
+        "process.roles=controller\nsasl.mechanism.controller.protocol=PLAIN\nconfig.providers=env\n"
+        "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=admin\nsasl.password=${env:ADMIN_SECRET}\n"
     )
     settings = client_settings("localhost:9092", str(file), "tool")
     assert settings.sasl == Sasl("PLAIN", "admin", "secret")
