@@ -80,6 +80,8 @@ class Faults:
         self._on = False
         self._excused: set[int] = set()
         self._power_was_lost = False
+        self._starts: dict[int, int] = {}
+        """By broker: how often it had started when every replica was last known to be in sync."""
         self._losing: object | None = None
         """Stands for a fault that has begun and whose machine loses its unsynced data later."""
 
@@ -101,7 +103,10 @@ class Faults:
         """Whether a machine may lose unsynced data: every partition is fully in sync, no other machine is going to lose any,
         nothing else is damaged, and a replica that lost records cannot be elected (with eligible leader replicas)."""
         eligible = self.cluster.shape.levels.get(ELIGIBLE_REPLICAS, 0) >= 1
-        return eligible and self._losing is None and not self.damage.places and self.cluster.healthy()
+        settled = eligible and self._losing is None and not self.damage.places and self.cluster.healthy()
+        if settled:
+            self._starts = {each.node_id: each.starts for each in self.cluster.brokers}
+        return settled
 
     def _lose_power(self, machine: Machine) -> None:
         machine.lose_power()
@@ -112,6 +117,18 @@ class Faults:
         that is noticed, every replica would have ended uncleanly, and only the last known leader's log would be left."""
         self._power_was_lost = self._power_was_lost and not self.cluster.healthy()
         return self._power_was_lost
+
+    def _may_end(self, machine: Machine) -> bool:
+        """Whether this process may end: while a machine misses what it lost with its power, one other broker may, so that one of
+        three replicas goes on. If the others end too before the controller notices, in order or not, those that are left in the
+        ISR have ended uncleanly, and the one that lost its power may be the last known leader."""
+        if not self._recovers():
+            return True
+        ended = {each.node_id for each in self.cluster.brokers if self._has_ended(each)}
+        return len(ended | {machine.node_id}) <= 2
+
+    def _has_ended(self, machine: Machine) -> bool:
+        return not machine.serving or machine.disk.is_full or machine.starts != self._starts.get(machine.node_id, machine.starts)
 
     def explains(self, machine: Machine) -> bool:
         """Whether one of our faults explains why this node stopped."""
@@ -139,15 +156,14 @@ class Faults:
         self.agenda.call_later(self.rng.uniform(least, most), self._up, machine)
 
     def _kill(self, machine: Machine) -> bool:
-        if not machine.running:
+        if not machine.running or not self._may_end(machine):
             return False
         machine.kill()
         self._later_up(machine)
         return True
 
     def _stop(self, machine: Machine) -> bool:
-        task = machine.stop()
-        if task is None:
+        if not self._may_end(machine) or machine.stop() is None:
             return False
 
         def check() -> None:
@@ -209,7 +225,7 @@ class Faults:
     def _full(self, machine: Machine) -> bool:
         """A disk is full, and later has room again. A node that ends is restarted again and again meanwhile, as supervisors
         do; one that continues on its other disk is restarted when there is room."""
-        if not machine.running or machine.disk.is_full:
+        if not machine.running or machine.disk.is_full or not self._may_end(machine):
             return False
         self._excused.add(machine.node_id)
         machine.disk.fill(f"{self.rng.choice(self.cluster.shape.dirs)}/", self.rng.randrange(4096))

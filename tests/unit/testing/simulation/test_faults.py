@@ -73,3 +73,27 @@ def test_only_one_machine_at_a_time_may_lose_its_unsynced_data(monkeypatch: pyte
     assert faults._disk(first), "its disk fails within the next operations"
     assert not faults.settled()
     assert not faults._power(second)
+
+
+def test_while_a_machine_misses_what_it_lost_one_other_broker_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 175: a machine lost its power, another process was killed, and the third one was stopped in order."""
+    healthy = [True]
+    monkeypatch.setattr(SimCluster, "healthy", lambda self: healthy[0])
+    cluster = SimCluster(Shape(brokers=3), 1)
+    faults = Faults(cluster, 1)
+    first, second, third = cluster.brokers
+    for each in cluster.brokers:
+        each.start()
+        each.serving = True
+    assert faults._power(first)
+    healthy[0] = False
+    assert faults._kill(second)
+    second.start()
+    second.serving = True
+    assert not faults._stop(third)
+    assert not faults._kill(third)
+    assert not faults._full(third)
+    assert third.running and third.serving
+    assert faults._kill(second), "it has ended already"
+    healthy[0] = True
+    assert faults._kill(third), "all are in sync again"
