@@ -12,7 +12,7 @@ from tidelog.broker.ports import Controller
 from tidelog.config.listeners import EndPoint
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
-from tidelog.metadata.supported_features import supported_ranges
+from tidelog.metadata.supported_features import registered_ranges
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.assign_replicas_to_dirs import (
@@ -52,7 +52,7 @@ def registration(
         ],
         features=[
             Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in supported_ranges().items()
+            for name, (low, high) in registered_ranges().items()
         ],
         rack=rack,
         log_dirs=list(log_dirs),
@@ -69,7 +69,7 @@ def controller_image(node_id: int, incarnation_id: Uuid, endpoints: Iterable[End
             point.listener: Endpoint(point.listener, point.host, point.port, SECURITY_PROTOCOLS[point.protocol])
             for point in endpoints
         },
-        features=supported_ranges(),
+        features=registered_ranges(),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from tidelog.broker.answer_types import Answer, Later, Outgoing
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.forwarded_principal import Forwarded, sealed_principal, unsealed_principal
 from tidelog.broker.node import ControllerContext
 from tidelog.broker.ports import Asker, NotServedByController
 from tidelog.broker.refusals import first_error
@@ -32,13 +33,10 @@ from tidelog.protocol.framing import (
     read_request_header,
     response_header_is_flexible,
 )
-from tidelog.protocol.messages.default_principal_data import DefaultPrincipalData
 from tidelog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from tidelog.protocol.structure import Message
-from tidelog.security.principal import KafkaPrincipal
 
 _SIZE_BYTES = 4
-_PRINCIPAL_VERSION = 0
 
 
 class _Opened:
@@ -71,7 +69,7 @@ def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeRespon
     """Sent by brokers. Errors: INVALID_REQUEST for a request that is not forwardable and an invalid address, UNSUPPORTED_VERSION
     for a request that cannot be read, NOT_CONTROLLER, PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
     try:
-        client = _principal(request.request_principal)
+        client = unsealed_principal(request.request_principal)
     except ProtocolViolation:
         return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
     try:
@@ -87,7 +85,7 @@ def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeRespon
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not route.api.versions[0] <= version <= route.api.versions[1]:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    inside = Session(ctx.listener, peer_host, KafkaPrincipal(client.type, client.name))
+    inside = Session(ctx.listener, peer_host, client.principal)
     inside.token_authenticated = client.token_authenticated
     inside.forwarded = True
     inside.client_software_name = ctx.session.client_software_name
@@ -115,13 +113,6 @@ def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])
 
 
-def _principal(data: bytes | None) -> DefaultPrincipalData:
-    """ProtocolViolation when the principal cannot be decoded."""
-    if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
-        raise ProtocolViolation("the principal is of another version")
-    return DefaultPrincipalData.decode(memoryview(data)[2:], _PRINCIPAL_VERSION)
-
-
 def _host(address: bytes) -> str:
     """The text of an address of 4 or 16 bytes. ValueError for any other length."""
     read = ip_address(bytes(address))
@@ -137,12 +128,9 @@ def sealed_request(asker: Asker, version: int | None, request: Message) -> Envel
     """The envelope of a client's request, for a controller that has to know the client."""
     api_key: int = request.API_KEY  # type: ignore[attr-defined]
     header = RequestHeader(api_key, request.MAX_VERSION if version is None else version, 0, asker.client_id)
-    principal = bytearray(_PRINCIPAL_VERSION.to_bytes(2, "big"))
-    client = DefaultPrincipalData(asker.principal.type, asker.principal.name, asker.token_authenticated)
-    client.encode_into(principal, _PRINCIPAL_VERSION)
     return EnvelopeRequest(
         request_data=encode_request(header, request)[_SIZE_BYTES:],
-        request_principal=bytes(principal),
+        request_principal=sealed_principal(Forwarded(asker.principal, asker.token_authenticated)),
         client_host_address=_packed(asker.host),
     )
 

@@ -26,6 +26,7 @@ URL, ISSUER, AUDIENCE = (
     "sasl.oauthbearer.expected.audience",
 )
 ANY_TOKEN = "tidelog.oauthbearer.accept.any.issuer.and.audience"
+GROUPS_CLAIM = "tidelog.oauthbearer.groups.claim.name"
 SCHEMES = ("https://", "file:/")
 _UNSECURED_OPTIONS = {
     "unsecuredValidatorPrincipalClaimName": "sub",
@@ -51,6 +52,8 @@ class OAuthSettings(NamedTuple):
     refresh_ms: int
     retry_ms: int
     max_retry_ms: int
+    groups_claim: str | None = None
+    """The claim that names the user's groups; None: tokens name none."""
 
 
 def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None, jaas: JaasEntry | None) -> OAuthSettings:
@@ -64,7 +67,7 @@ def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None,
             f"tokens without a signature in a test, to {UNSECURED}."
         )
     if handler[1] == UNSECURED:
-        return _unsecured(handler[0], jaas)
+        return _unsecured(handler[0], jaas, value(GROUPS_CLAIM) or None)
     if handler[1] not in _VALIDATORS:
         raise ConfigError(
             f"{handler[0]} names a Java class, which cannot be loaded; {VALIDATOR} and {UNSECURED} are known by their names."
@@ -81,6 +84,7 @@ def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None,
         refresh_ms=value("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
         retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
         max_retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
+        groups_claim=value(GROUPS_CLAIM) or None,
     )
     if not found.url.lower().startswith(SCHEMES):
         raise ConfigError(f"OAUTHBEARER needs {URL}: the address of the issuer's keys, an https: or a file: URL.")
@@ -93,7 +97,7 @@ def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None,
     return found
 
 
-def _unsecured(setting: str, jaas: JaasEntry | None) -> OAuthSettings:
+def _unsecured(setting: str, jaas: JaasEntry | None, groups_claim: str | None) -> OAuthSettings:
     given = {} if jaas is None else {name: text for name, text in jaas.options.items() if name.startswith("unsecuredValidator")}
     if unknown := sorted(set(given) - set(_UNSECURED_OPTIONS)):
         raise ConfigError(f"{setting}: the login module has an unknown option {unknown[0]}.")
@@ -113,4 +117,5 @@ def _unsecured(setting: str, jaas: JaasEntry | None) -> OAuthSettings:
         refresh_ms=0,
         retry_ms=0,
         max_retry_ms=0,
+        groups_claim=groups_claim,
     )

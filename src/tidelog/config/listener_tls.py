@@ -19,6 +19,7 @@ from tidelog.model.errors import ConfigError
 
 VERSIONS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = "ssl.client.auth"
+GROUPS_FROM_OU = "tidelog.ssl.groups.from.ou"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class TlsSettings:
     mapping_rules: str
     allow_dn_changes: bool
     allow_san_changes: bool
+    groups_from_ou: bool = False
+    """Whether the organizational units in a client's certificate are its groups."""
 
 
 def tls_settings(given: Mapping[str, str], listener: str, protocol: str) -> TlsSettings:
@@ -65,6 +68,8 @@ def tls_settings(given: Mapping[str, str], listener: str, protocol: str) -> TlsS
         mapping_rules=str(options.value("ssl.principal.mapping.rules")),
         allow_dn_changes=options.value("ssl.allow.dn.changes") is True,
         allow_san_changes=options.value("ssl.allow.san.changes") is True,
+        # With SASL a certificate only lets a client in.
+        groups_from_ou=protocol == "SSL" and options.value(GROUPS_FROM_OU) is True,
     )
 
 

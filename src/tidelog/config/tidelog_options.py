@@ -91,6 +91,12 @@ OPTIONS = (
            check=AT_LEAST_1),
     Option("tidelog.max.unauthenticated.connections.per.ip", INT, 1000, MEDIUM, CLUSTER,
            "The same for the connections of one address, of which the oldest is closed.", check=AT_LEAST_1),
+    Option("tidelog.oauthbearer.groups.claim.name", STRING, None, LOW, READ_ONLY,
+           "The claim of an OAUTHBEARER token that names the user's groups, a text or a list of texts: ACLs for Group:NAME then "
+           "count for the user. Empty: tokens name no groups. A token with more than 200 groups is refused."),
+    Option("tidelog.ssl.groups.from.ou", BOOLEAN, False, LOW, READ_ONLY,
+           "Whether each OU of a client's certificate is a group of the client, for which ACLs for Group:NAME count. On SASL_SSL "
+           "listeners the certificate only lets a client in, and names no groups."),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tidelog.controller.group_principals import check_new_acl
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.metadata.snapshot import acl_record
 from tidelog.model.acl import AccessControlEntry, PatternType, ResourceType
@@ -28,8 +29,8 @@ from tidelog.protocol.messages.remove_access_control_entry_record import RemoveA
 def create_acls(decision: Decision, request: CreateAclsRequest) -> ControllerResult:
     """Creates each ACL that does not exist; one that exists is a success without a record.
 
-    INVALID_REQUEST for a creation that ``check_creation`` refuses; the others are created all the same. KafkaError
-    POLICY_VIOLATION for more than 10,000 new ACLs.
+    INVALID_REQUEST or UNSUPPORTED_VERSION for a creation that ``check_creation`` or ``check_new_acl`` refuses; the others are
+    created all the same. KafkaError POLICY_VIOLATION for more than 10,000 new ACLs.
     """
     asked = [_entry(each) for each in request.creations]
     names = {each.resource_name for each in asked}
@@ -39,6 +40,7 @@ def create_acls(decision: Decision, request: CreateAclsRequest) -> ControllerRes
     for entry in asked:
         try:
             check_creation(entry)
+            check_new_acl(decision.image, entry)
         except KafkaError as error:
             results.append(AclCreationResult(error_code=error.code, error_message=error.detail))
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelog.controller.group_principals import check_registration
 from tidelog.controller.leader_moves import when_restarted
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import BrokerImage, Endpoint
@@ -19,8 +20,9 @@ def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> C
 
     KafkaError INCONSISTENT_CLUSTER_ID for a broker of another cluster; DUPLICATE_BROKER_REGISTRATION while another process of
     that id counts as alive; INVALID_REGISTRATION for impossible log dirs; UNSUPPORTED_VERSION when a finalized feature level is
-    outside the supported range. Leaderships and ISR memberships of the previous process end here, so that whatever this one leads
-    has a new leader epoch; ``previous_broker_epoch`` says whether the previous process shut down cleanly.
+    outside the supported range, or when the broker does not count ACLs that the cluster has. Leaderships and ISR memberships of
+    the previous process end here, so that whatever this one leads has a new leader epoch; ``previous_broker_epoch`` says whether
+    the previous process shut down cleanly.
     """
     image = decision.image
     if request.cluster_id != image.cluster_id:
@@ -41,6 +43,7 @@ def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> C
     _check_directories(decision, request)
     ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     _check_features(decision, ranges)
+    check_registration(image, f"broker {request.broker_id}", ranges)
     records: list[MetadataRecord] = []
     if not same_process:
         clean = previous is not None and previous.epoch == request.previous_broker_epoch

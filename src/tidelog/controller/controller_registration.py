@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelog.controller.group_principals import check_registration
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import ControllerImage, Endpoint
 from tidelog.metadata.snapshot import register_controller_record
@@ -13,7 +14,7 @@ from tidelog.protocol.messages.controller_registration import ControllerRegistra
 
 def register_controller(decision: Decision, request: ControllerRegistrationRequest) -> ControllerResult:
     """KafkaError UNSUPPORTED_VERSION while metadata.version does not have the record, or when the controller does not support
-    a finalized level."""
+    a finalized level or does not count ACLs that the cluster has."""
     image = decision.image
     if image.metadata_version < CONTROLLER_REGISTRATION_MV:
         text = f"metadata.version {image.metadata_version} does not know registrations of controllers."
@@ -24,6 +25,7 @@ def register_controller(decision: Decision, request: ControllerRegistrationReque
         if level and not low <= level <= high:
             text = f"Controller {request.controller_id} supports {name} {low} to {high}, the cluster has {level}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+    check_registration(image, f"controller {request.controller_id}", features)
     controller = ControllerImage(
         id=request.controller_id,
         incarnation_id=Uuid(request.incarnation_id),

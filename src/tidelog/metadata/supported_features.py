@@ -14,6 +14,9 @@ KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 ELR_VERSION = "eligible.leader.replicas.version"
+GROUP_PRINCIPALS = "tidelog.group.principals"
+"""Registered, never finalized, by nodes whose authorizer counts ACLs for groups and roles. Apache Kafka's controllers take
+registrations with features that they do not know."""
 
 
 class Feature(NamedTuple):
@@ -91,8 +94,13 @@ class UnsupportedFeatureLevel(Exception):
 
 
 def supported_ranges() -> dict[str, tuple[int, int]]:
-    """What a tidelog node registers and returns from ApiVersions: every feature, including those that are only at 0."""
+    """What a tidelog node returns from ApiVersions: every feature, including those that are only at 0."""
     return {feature.name: (feature.min_level, feature.max_level) for feature in FEATURES.values()}
+
+
+def registered_ranges() -> dict[str, tuple[int, int]]:
+    """What a tidelog node registers."""
+    return supported_ranges() | {GROUP_PRINCIPALS: (0, 1)}
 
 
 def default_levels(metadata_version: int | None = None) -> dict[str, int]:

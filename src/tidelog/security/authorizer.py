@@ -4,6 +4,9 @@ The order of the rules: a super user may do everything; a DENY that matches wins
 a resource with ACLs, none of which matches, is denied; a resource without any ACL follows ``allow.everyone.if.no.acl.found``.
 An ALLOW of some operations implies another one (``IMPLIED``), a DENY never does.
 
+Beyond Kafka: a client may be in groups, and have roles by memberships (``model.acl_groups``). The ACLs of all of these principals
+count for it as its own do, so a DENY of any of them wins, then an ALLOW of any. Of super.users only the client itself counts.
+
 Decisions are cached. Every change of the ACLs empties the cache, so no request is decided by two versions of them.
 """
 
@@ -19,6 +22,7 @@ from tidelog.model.acl import OPERATIONS, WILDCARD, AccessControlEntry, AclOpera
 from tidelog.model.ids import Uuid
 from tidelog.security.acl_index import AclIndex
 from tidelog.security.principal import USER, KafkaPrincipal
+from tidelog.security.role_members import RoleMembers
 
 IMPLIED: Mapping[int, frozenset[int]] = {
     AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
@@ -32,6 +36,8 @@ PROBE = "hardcode"
 _NONE: Mapping[Uuid, AccessControlEntry] = {}
 CACHED_DECISIONS = 50_000
 """The cache is emptied when it holds this many decisions, about 15 MB."""
+CACHED_GROUPS = 100_000
+"""The cache is emptied when the different sets of groups in it have this many members together, about 10 MB."""
 
 
 class Rule(Enum):
@@ -60,7 +66,12 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_acl = Decision(allow_without_acl, Rule.NO_ACL)
         self._index = AclIndex()
-        self._decided: dict[tuple[KafkaPrincipal, str, int, str], Decision] = {}
+        self._roles = RoleMembers()
+        self._decided: dict[tuple[object, ...], Decision] = {}
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+        """The sets of groups in the keys of the cache; each is kept once, however many clients have it."""
+        self._grouped = 0
+        """How many members these sets have."""
         self.version = 0
         """Rises with each change of the ACLs."""
 
@@ -70,20 +81,29 @@ class Authorizer:
 
     def replace_all(self, acls: Mapping[Uuid, AccessControlEntry]) -> None:
         """Takes the ACLs of a whole image, at once."""
-        self._index = AclIndex({acl_id: _normal(entry) for acl_id, entry in acls.items()})
+        normal = {acl_id: _normal(entry) for acl_id, entry in acls.items()}
+        self._index, self._roles = AclIndex(normal), RoleMembers(normal)
         self._changed()
 
     def change(self, added: Mapping[Uuid, AccessControlEntry], removed: Iterable[Uuid]) -> None:
         """Takes the changes of one delta, at once."""
         for acl_id in removed:
             self._index.remove(acl_id)
+            self._roles.remove(acl_id)
         for acl_id, entry in added.items():
-            self._index.add(acl_id, _normal(entry))
+            normal = _normal(entry)
+            self._index.add(acl_id, normal)
+            self._roles.add(acl_id, normal)
         self._changed()
 
     def _changed(self) -> None:
-        self._decided.clear()
+        self._forget()
         self.version += 1
+
+    def _forget(self) -> None:
+        self._decided.clear()
+        self._sets.clear()
+        self._grouped = 0
 
     def is_super_user(self, principal: KafkaPrincipal) -> bool:
         """Whether the principal may do everything, whatever the ACLs are."""
@@ -95,12 +115,32 @@ class Authorizer:
 
     def decided(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> Decision:
         """The decision with its reason, from the cache if it is there; ``host`` in any form."""
+        if type(principal) is not KafkaPrincipal:
+            return self._decided_with_groups(principal, host, operation, resource_type, name)
         # One number for two enums: hashing an enum is a call.
         key = (principal, host, operation << 4 | resource_type, name)
         found = self._decided.get(key)
         if found is None:
             if len(self._decided) >= CACHED_DECISIONS:
-                self._decided.clear()
+                self._forget()
+            found = self._decided[key] = self.decide(principal, address_text(host), operation, resource_type, name)
+        return found
+
+    def _decided_with_groups(
+        self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str
+    ) -> Decision:
+        groups = principal.groups
+        found = self._decided.get((principal, host, operation << 4 | resource_type, name, groups))
+        if found is None:
+            if len(self._decided) >= CACHED_DECISIONS:
+                self._forget()
+            if groups not in self._sets:
+                if self._grouped + len(groups) > CACHED_GROUPS:
+                    self._forget()
+                self._grouped += len(groups)
+            # The key holds no object of one connection.
+            who = KafkaPrincipal(principal.type, principal.name)
+            key = (who, host, operation << 4 | resource_type, name, self._sets.setdefault(groups, groups))
             found = self._decided[key] = self.decide(principal, address_text(host), operation, resource_type, name)
         return found
 
@@ -108,13 +148,13 @@ class Authorizer:
         """The decision with its reason, not cached; ``host`` is in the form of ``address_text``."""
         if principal in self._super_users:
             return Decision(True, Rule.SUPER_USER)
-        own = str(principal)
+        principals = self._principals(principal, host)
         implying = IMPLIED.get(operation, frozenset())
         allow: AccessControlEntry | None = None
         covered = False
         for group in self._index.covering(resource_type, name):
             covered = True
-            for who in (own, EVERY_USER):
+            for who in principals:
                 for entry in group.get(who, _NONE).values():
                     if entry.host not in (host, WILDCARD):
                         continue
@@ -136,7 +176,7 @@ class Authorizer:
         """
         if self.allows(principal, host, operation, resource_type, PROBE):
             return True
-        candidates = {str(principal), EVERY_USER}
+        candidates = frozenset(self._principals(principal, host))
         allowed: set[tuple[int, str]] = set()
         denied: set[tuple[int, str]] = set()
         for entry in self._index.of_type(resource_type):
@@ -152,9 +192,22 @@ class Authorizer:
             return False
         return everything in allowed or any(not _hidden(*pattern, denied) for pattern in allowed)
 
+    def roles(self, principal: KafkaPrincipal, host: str) -> Mapping[str, AccessControlEntry]:
+        """The roles of a client, each with the ACL that makes it a member; ``host`` is in the form of ``address_text``."""
+        return self._roles.of(_without_roles(principal), host)
+
+    def _principals(self, principal: KafkaPrincipal, host: str) -> tuple[str, ...]:
+        """All principals whose ACLs count for a client."""
+        found = _without_roles(principal)
+        return (*found, *self._roles.of(found, host)) if self._roles else found
+
     def operations(self, principal: KafkaPrincipal, host: str, resource_type: int, name: str) -> frozenset[AclOperation]:
         """The operations that fit the type and are allowed: the authorized operations of an answer (KIP-430)."""
         return frozenset(each for each in OPERATIONS[resource_type] if self.allows(principal, host, each, resource_type, name))
+
+
+def _without_roles(principal: KafkaPrincipal) -> tuple[str, ...]:
+    return (str(principal), EVERY_USER, *sorted(principal.groups))
 
 
 def _hidden(pattern_type: int, name: str, denied: set[tuple[int, str]]) -> bool:

@@ -26,6 +26,7 @@ _KEYWORDS = {
 """The attributes for which RFC 2253 has a keyword; Java writes all others with their number and their bytes."""
 _UTF8, _PRINTABLE, _TELETEX, _IA5, _GENERAL, _BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E
 _TEXTS = frozenset({_UTF8, _PRINTABLE, _TELETEX, _IA5, _GENERAL, _BMP})
+_ORGANIZATIONAL_UNIT = "2.5.4.11"
 _ESCAPED = frozenset(',=+<>#;"\\')
 _ALTERNATIVE_NAMES = "2.5.29.17"
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
@@ -45,13 +46,33 @@ class Certificate(NamedTuple):
 def parse_certificate(der: bytes) -> Certificate:
     """The facts of a certificate in DER. DerError for what is no certificate."""
     try:
-        fields = children(children(whole(der, SEQUENCE))[0])
-        if fields[0].tag == _VERSION:
-            fields = fields[1:]
+        fields = _fields(der)
         validity, subject = fields[3], fields[4]
         return Certificate(_name(subject), _alternative_names(fields[6:]), _time_ms(children(validity)[1]))
     except (IndexError, ValueError) as problem:
         raise DerError(f"a certificate cannot be read: {problem}") from None
+
+
+def organizational_units(der: bytes) -> list[str]:
+    """The organizational units (OU) in the owner's name, as plain text, in the order of the certificate. DerError for what is no
+    certificate, and for a unit that is no text."""
+    try:
+        pairs = [children(pair) for each in children(_fields(der)[4]) for pair in children(each)]
+        return [_text(value) for kind, value in pairs if object_id(kind) == _ORGANIZATIONAL_UNIT]
+    except (IndexError, ValueError) as problem:
+        raise DerError(f"the units in a certificate cannot be read: {problem}") from None
+
+
+def _text(value: Element) -> str:
+    if value.tag not in _TEXTS:
+        raise DerError("a value is no text")
+    return value.content.decode({_BMP: "utf-16-be", _TELETEX: "latin-1"}.get(value.tag, "utf-8"))
+
+
+def _fields(der: bytes) -> list[Element]:
+    """What is signed, from the serial number on."""
+    fields = children(children(whole(der, SEQUENCE))[0])
+    return fields[1:] if fields[0].tag == _VERSION else fields
 
 
 def _name(sequence: Element) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.security.oauthbearer import Bearer, TokenRefused
+from tidelog.security.principal import group_principals
 
 MAX_NAME_CHARACTERS = 1024
 
@@ -28,6 +29,8 @@ class ClaimRules:
     scope_claim: str = "scope"
     wants_issue_time: bool = True
     required_scopes: frozenset[str] = frozenset()
+    groups_claim: str | None = None
+    """The claim that names the user's groups; None: groups of tokens do not count."""
 
 
 def bearer_of(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> Bearer:
@@ -54,7 +57,25 @@ def bearer_of(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> Bear
     name = claims.get(rules.name_claim)
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARACTERS:
         raise TokenRefused(f"the token names no user: its claim {rules.name_claim} is missing, blank, or no text")
-    return Bearer(name.strip(), expires_ms)
+    return Bearer(name.strip(), expires_ms, _groups(claims, rules.groups_claim))
+
+
+def _groups(claims: Mapping[str, Any], claim: str | None) -> frozenset[str]:
+    """The principals of the groups in a claim: one text or a list of texts."""
+    if claim is None:
+        return frozenset()
+    elsewhere = claims.get("_claim_names")
+    if isinstance(elsewhere, dict) and claim in elsewhere:
+        # A "distributed claim" (OpenID Connect): the issuer leaves out a list that is long for a token.
+        raise TokenRefused(f"the token does not hold the claim {claim} but says where to ask for it")
+    value = claims.get(claim, [])
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise TokenRefused(f"the claim {claim} is neither a text nor a list of texts")
+    try:
+        return group_principals(names)
+    except ValueError as problem:
+        raise TokenRefused(f"the claim {claim}: {problem}") from None
 
 
 def _time_ms(claims: Mapping[str, Any], name: str, *, required: bool) -> int | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tidelog.security.principal import USER, KafkaPrincipal
+from tidelog.security.principal import USER, KafkaPrincipal, with_groups
 from tidelog.security.sasl import Authenticated, AuthenticationFailed
 
 REFUSED = '{"status":"invalid_token"}'
@@ -35,6 +35,8 @@ class Bearer(NamedTuple):
     name: str
     expires_ms: int
     """When the token ends, in ms since the epoch."""
+    groups: frozenset[str] = frozenset()
+    """Principals of the groups that the token names."""
 
 
 TokenCheck = Callable[[str], Bearer]
@@ -63,7 +65,8 @@ class OAuthBearerServer:
             return REFUSED.encode()
         if acts_as not in ("", bearer.name):
             raise AuthenticationFailed(MALFORMED, f"{bearer.name[:100]!r} asks to act as {acts_as[:100]!r}")
-        self.outcome = Authenticated(KafkaPrincipal(USER, bearer.name), bearer.expires_ms)
+        principal = with_groups(KafkaPrincipal(USER, bearer.name), bearer.groups)
+        self.outcome = Authenticated(principal, bearer.expires_ms)
         return b""
 
 

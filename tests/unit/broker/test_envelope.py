@@ -29,7 +29,7 @@ from tidelog.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
-from tidelog.security.principal import KafkaPrincipal
+from tidelog.security.principal import KafkaPrincipal, with_groups
 
 CREATE = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
 
@@ -149,6 +149,19 @@ def test_what_a_broker_seals_the_controller_opens() -> None:
             assert unsealed(response, 6, CREATE).throttle_time_ms == 7
     hosts = ["10.1.2.3", "10.1.2.3", "fe80::1"]
     assert seen == [("User:anna", host, "console", by_token) for host in hosts for by_token in (False, True)]
+
+
+def test_the_groups_of_a_client_arrive_with_it() -> None:
+    seen: list[frozenset[str]] = []
+
+    def look(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        seen.append(ctx.principal.groups)
+        return CreateTopicsResponse()
+
+    world = NodeWorld(apis={ApiKey.CREATE_TOPICS: served(ApiKey.CREATE_TOPICS, (2, 7), look, forwarded=True)})
+    for groups in (frozenset({"Group:staff", "Group:on call"}), frozenset[str]()):
+        sent(world, sealed_request(Asker(with_groups(ANNA, groups), None, "10.1.2.3"), 7, CREATE))
+        assert seen.pop() == groups
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,13 @@ from tidelog.server.runtime import LoopRuntime, new_event_loop
 @contextmanager
 def running_node(directory: Path, **settings: str) -> Iterator[str]:
     """``host:port`` of a node that serves until the block ends."""
+    with node_in_a_thread(directory, **settings) as node:
+        yield f"127.0.0.1:{node.ports['PLAINTEXT']}"
+
+
+@contextmanager
+def node_in_a_thread(directory: Path, **settings: str) -> Iterator[Node]:
+    """A node that serves until the block ends. Another thread may read its ports only."""
     config = BrokerConfig.from_properties(
         {
             "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -31,7 +38,7 @@ def running_node(directory: Path, **settings: str) -> Iterator[str]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield f"127.0.0.1:{node.ports['PLAINTEXT']}"
+        yield node
     finally:
         asyncio.run_coroutine_threadsafe(node.stop(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)

@@ -6,7 +6,7 @@ import pytest
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import OAUTHBEARER_MODULE
-from tidelog.config.listener_oauth import ANY_TOKEN, AUDIENCE, HANDLER, ISSUER, UNSECURED, URL, VALIDATOR
+from tidelog.config.listener_oauth import ANY_TOKEN, AUDIENCE, GROUPS_CLAIM, HANDLER, ISSUER, UNSECURED, URL, VALIDATOR
 from tidelog.config.listener_sasl import sasl_settings
 from tidelog.config.options import READ_ONLY
 from tidelog.model.errors import ConfigError
@@ -32,6 +32,14 @@ def test_a_listener_that_checks_tokens() -> None:
     assert (found.url, found.issuer, found.audiences) == ("https://issuer/keys", "https://issuer", ("tidelog", "kafka"))
     assert (found.skew_ms, found.name_claim, found.scope_claim) == (30_000, "sub", "scope")
     assert (found.refresh_ms, found.retry_ms, found.max_retry_ms) == (3_600_000, 100, 10_000)
+
+
+@pytest.mark.parametrize("handler", [VALIDATOR, UNSECURED])
+def test_the_claim_of_groups_may_be_a_listeners_own(handler: str) -> None:
+    assert settings(**{NAME + HANDLER: handler}).groups_claim is None
+    assert settings(**{NAME + HANDLER: handler, GROUPS_CLAIM: "groups"}).groups_claim == "groups"
+    own = {GROUPS_CLAIM: "groups", NAME + GROUPS_CLAIM: "roles"}
+    assert settings(**{NAME + HANDLER: handler, **own}).groups_claim == "roles"
 
 
 def test_the_name_of_the_handler_before_kafka_4() -> None:

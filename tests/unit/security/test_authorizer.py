@@ -9,7 +9,7 @@ from tidelog.model.acl import AclOperation as Op
 from tidelog.model.ids import Uuid
 from tidelog.security import authorizer as module
 from tidelog.security.authorizer import Authorizer, Rule, address_text
-from tidelog.security.principal import KafkaPrincipal
+from tidelog.security.principal import KafkaPrincipal, with_groups
 
 ALICE = KafkaPrincipal("User", "alice")
 BOB = KafkaPrincipal("User", "bob")
@@ -143,3 +143,75 @@ def test_the_authorized_operations_of_a_topic() -> None:
     rules = with_acls(acl("t", Op.ALTER_CONFIGS), acl("t", Op.READ))
     found = rules.operations(ALICE, HOST, ResourceType.TOPIC, "t")
     assert found == {Op.READ, Op.DESCRIBE, Op.ALTER_CONFIGS, Op.DESCRIBE_CONFIGS}
+
+
+STAFF, CONTRACTORS = frozenset({"Group:staff"}), frozenset({"Group:staff", "Group:contractors"})
+
+
+def member(who: str, role: str, permission: int = PermissionType.ALLOW) -> AccessControlEntry:
+    return acl(role, Op.ALL, who, permission, resource=ResourceType.USER)
+
+
+def test_the_acls_of_a_group_count_for_those_in_it() -> None:
+    allow = acl("t", Op.READ, "Group:staff")
+    rules = with_acls(allow)
+    assert rules.decide(with_groups(ALICE, STAFF), HOST, Op.READ, ResourceType.TOPIC, "t").acl == allow
+    assert rule(rules, with_groups(ALICE, STAFF), Op.DESCRIBE, "t") is Rule.ALLOW
+    assert rule(rules, ALICE, Op.READ, "t") is Rule.NO_MATCH
+    assert rule(rules, with_groups(BOB, frozenset({"Group:Staff"})), Op.READ, "t") is Rule.NO_MATCH, "case counts"
+
+
+@pytest.mark.parametrize("denied", ["User:alice", "User:*", "Group:contractors", "Role:readers"])
+@pytest.mark.parametrize("allowed", ["User:alice", "User:*", "Group:staff", "Role:readers"])
+def test_a_deny_of_any_principal_wins_over_an_allow_of_any(denied: str, allowed: str) -> None:
+    """Kafka's rule, over all principals of a client."""
+    who = with_groups(ALICE, CONTRACTORS)
+    deny = acl("t", Op.READ, denied, PermissionType.DENY, PatternType.PREFIXED)
+    for entries in ((acl("t", Op.READ, allowed), deny), (deny, acl("t", Op.READ, allowed))):
+        rules = with_acls(*entries, member("User:alice", "Role:readers"))
+        found = rules.decide(who, HOST, Op.READ, ResourceType.TOPIC, "t")
+        assert (found.rule, found.acl) == (Rule.DENY, deny)
+        assert not rules.allows_any(who, HOST, Op.READ, ResourceType.TOPIC)
+        rules.change({}, [identity(entries.index(deny))])
+        assert rules.allows(who, HOST, Op.READ, ResourceType.TOPIC, "t")
+        assert rules.allows_any(who, HOST, Op.READ, ResourceType.TOPIC)
+
+
+def test_a_role_counts_from_its_membership_on_and_until_its_end() -> None:
+    rules = with_acls(acl("t", Op.READ, "Role:readers"))
+    assert not rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    rules.change({identity(7): member("Group:staff", "Role:readers")}, [])
+    assert rules.allows(with_groups(ALICE, STAFF), HOST, Op.READ, ResourceType.TOPIC, "t")
+    assert not rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    assert list(rules.roles(with_groups(ALICE, STAFF), HOST)) == ["Role:readers"]
+    rules.change({}, [identity(7)])
+    assert not rules.allows(with_groups(ALICE, STAFF), HOST, Op.READ, ResourceType.TOPIC, "t")
+    rules.replace_all({identity(1): member("User:alice", "Role:x"), identity(2): acl("t", Op.READ, "Role:x")})
+    assert rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+
+
+def test_a_group_makes_no_super_user() -> None:
+    rules = with_acls(super_users=[KafkaPrincipal("Group", "staff"), BOB])
+    assert not rules.allows(with_groups(ALICE, STAFF), HOST, Op.READ, ResourceType.TOPIC, "t")
+    assert rules.allows(with_groups(BOB, STAFF), HOST, Op.READ, ResourceType.TOPIC, "t")
+
+
+def test_a_cached_decision_is_that_of_the_same_groups() -> None:
+    rules = with_acls(acl("t", Op.READ, "Group:staff"), acl("t", Op.READ, "Group:contractors", PermissionType.DENY))
+    asked = [(ALICE, False), (with_groups(ALICE, STAFF), True), (with_groups(ALICE, CONTRACTORS), False)]
+    for who, allowed in asked * 2 + asked[::-1]:
+        assert rules.allows(who, HOST, Op.READ, ResourceType.TOPIC, "t") is allowed
+    assert len(rules._decided) == 3, "each of them is decided once"
+
+
+def test_the_sets_of_groups_in_the_cache_are_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_GROUPS", 25)
+    rules = with_acls(acl("t", Op.READ, "Group:g0"))
+    for number in range(100):
+        who = with_groups(ALICE, frozenset(f"Group:g{each}" for each in range(number, number + 10)))
+        for name in ("t", "u"):
+            assert rules.allows(who, HOST, Op.READ, ResourceType.TOPIC, name) is (number == 0 and name == "t")
+            assert sum(map(len, rules._sets)) == rules._grouped <= 25
+    keys = [key for key in rules._decided if len(key) == 5]
+    assert {id(key[-1]) for key in keys} == {id(each) for each in rules._sets.values()}
+    assert all(type(key[0]) is KafkaPrincipal for key in keys), "no object of a connection"

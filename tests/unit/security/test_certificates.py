@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.certificates import Authority
 from tidelog.model.der import DerError
-from tidelog.security.certificates import parse_certificate
+from tidelog.security.certificates import organizational_units, parse_certificate
 
 AUTHORITY = Authority()
 
@@ -95,3 +95,21 @@ def test_damaged_certificates_are_refused_and_nothing_else_happens() -> None:
         except DerError:
             refused += 1
     assert refused > 1500
+
+
+def units(*parts: x509.NameAttribute | list[x509.NameAttribute]) -> list[str]:
+    sets = [x509.RelativeDistinguishedName(each if isinstance(each, list) else [each]) for each in parts]
+    issued = AUTHORITY.issue(x509.Name(sets))
+    return organizational_units(issued.certificate.public_bytes(Encoding.DER))
+
+
+def test_units_are_read_as_plain_text_in_every_form() -> None:
+    unit = NameOID.ORGANIZATIONAL_UNIT_NAME
+    assert units(of(NameOID.COMMON_NAME, "a")) == []
+    name = (of(unit, "a,b=c"), of(unit, "Köln", _ASN1Type.BMPString), of(NameOID.COMMON_NAME, "OU=x"))
+    assert units(*name) == ["a,b=c", "Köln"]
+    assert units([of(unit, "one"), of(NameOID.COMMON_NAME, "a")], of(unit, "two", _ASN1Type.PrintableString)) == ["one", "two"]
+    with pytest.raises(DerError, match="units"):
+        units(of(unit, "ab", _ASN1Type.UniversalString))
+    with pytest.raises(DerError):
+        organizational_units(b"no certificate")

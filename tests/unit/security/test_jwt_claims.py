@@ -67,3 +67,40 @@ def test_other_claims_may_hold_the_name_and_the_scopes() -> None:
 
 def test_a_token_without_a_signature_may_lack_its_time_of_issue() -> None:
     bearer_of(claims(iat=None), ClaimRules(wants_issue_time=False), NOW_MS)
+
+
+GROUPED = ClaimRules(groups_claim="groups")
+
+
+@pytest.mark.parametrize(
+    ("value", "groups"),
+    [
+        (None, set()),
+        ([], set()),
+        ("staff", {"Group:staff"}),
+        ("Domain Users", {"Group:Domain Users"}),
+        (["staff", "on call", "staff"], {"Group:staff", "Group:on call"}),
+    ],
+)
+def test_a_claim_names_groups_as_a_text_or_a_list(value: Any, groups: set[str]) -> None:
+    assert bearer_of(claims(groups=value), GROUPED, NOW_MS).groups == groups
+    assert bearer_of(claims(groups=value), ClaimRules(), NOW_MS).groups == set(), "only where a setting names the claim"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"groups": 7}, "neither a text"),
+        ({"groups": {"staff": True}}, "neither a text"),
+        ({"groups": ["staff", 7]}, "neither a text"),
+        ({"groups": ["staff", ""]}, "not the name of a group"),
+        ({"groups": ["*"]}, "not the name of a group"),
+        ({"groups": ["g" * 300]}, "characters"),
+        ({"groups": [f"g{number}" for number in range(201)]}, "201 groups"),
+        ({"_claim_names": {"groups": "src1"}}, "says where to ask"),
+    ],
+)
+def test_a_token_whose_groups_are_not_all_known_is_refused(changes: dict[str, Any], reason: str) -> None:
+    """Else a DENY of one of them would not count."""
+    with pytest.raises(TokenRefused, match=reason):
+        bearer_of(claims(**changes), GROUPED, NOW_MS)

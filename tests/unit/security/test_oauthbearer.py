@@ -35,6 +35,13 @@ def test_a_good_token_opens_until_it_ends(message: bytes) -> None:
     assert exchange.outcome == Authenticated(KafkaPrincipal("User", "alice"), 5000)
 
 
+def test_the_groups_of_a_token_are_those_of_the_client() -> None:
+    exchange = OAuthBearerServer(lambda token: Bearer("alice", 5000, frozenset({"Group:staff"})))
+    exchange.answer(b"n,,\x01auth=Bearer good\x01\x01")
+    assert exchange.outcome is not None
+    assert exchange.outcome.principal.groups == {"Group:staff"}
+
+
 def test_a_bad_token_fails_in_three_steps() -> None:
     exchange = server()
     assert exchange.answer(b"n,,\x01auth=Bearer bad\x01\x01") == REFUSED.encode()

@@ -7,7 +7,7 @@ would change the answer, the explanation says so.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tidelog.cli.refusal import CommandFailed
@@ -26,10 +26,11 @@ from tidelog.model.acl import (
     PermissionType,
     ResourceType,
 )
+from tidelog.model.acl_groups import GROUP, is_membership
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
-from tidelog.security.authorizer import EVERY_USER, Authorizer, Decision, Rule, address_text
-from tidelog.security.principal import KafkaPrincipal
+from tidelog.security.authorizer import EVERY_USER, Authorizer, Rule, address_text
+from tidelog.security.principal import KafkaPrincipal, group_principals, with_groups
 
 SUPER_USERS, ALLOW_WITHOUT_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
@@ -42,6 +43,8 @@ class Question(NamedTuple):
     resource_type: ResourceType
     name: str
     host: str | None
+    groups: frozenset[str] = frozenset()
+    """Principals of the groups that the client's token or certificate names."""
 
 
 class Knowledge(NamedTuple):
@@ -52,7 +55,7 @@ class Knowledge(NamedTuple):
     """The names of settings that are set on some broker and whose values are not shown."""
 
 
-def question_of(principal: str, operation: str, resource: str, host: str | None) -> Question:
+def question_of(principal: str, operation: str, resource: str, host: str | None, groups: Sequence[str] = ()) -> Question:
     """The question in words of the command line. CommandFailed says what cannot be read."""
     kind, _, name = resource.partition(":")
     found = next((each for each, flag in FLAGS.items() if flag == kind.lower().replace("_", "-")), None)
@@ -64,7 +67,11 @@ def question_of(principal: str, operation: str, resource: str, host: str | None)
     if done is not AclOperation.ALL and done not in OPERATIONS[found]:
         fitting = ", ".join(title(each) for each in OPERATIONS[found])
         raise CommandFailed(f"{kind} has these operations: {fitting}.")
-    return Question(principal_of(principal), done, found, CLUSTER_NAME if found is ResourceType.CLUSTER else name, host)
+    try:
+        among = group_principals(each.removeprefix(f"{GROUP}:") for each in groups)
+    except ValueError as problem:
+        raise CommandFailed(f"{problem}.") from None
+    return Question(principal_of(principal), done, found, CLUSTER_NAME if found is ResourceType.CLUSTER else name, host, among)
 
 
 def knowledge() -> Call[Knowledge]:
@@ -93,10 +100,15 @@ def explained(known: Knowledge, question: Question, connection: Sequence[str]) -
     if known.entries is None:
         yield f"{asked.format('may')}: the cluster has no authorizer, so every client may do everything."
         return
-    decision = _decided(known.entries, question)
+    authorizer, principal, host = _authorizer(known.entries), _principal(question), _host(question)
+    decision = authorizer.decide(principal, host, question.operation, question.resource_type, question.name)
+    roles = authorizer.roles(principal, host)
     if decision.acl is not None:
         yield f"{asked.format('may' if decision.allowed else 'may not')}. This ACL decides:"
         yield f"    {rule_of(decision.acl)} on {pattern_of(decision.acl)}"
+        if (membership := roles.get(decision.acl.principal)) is not None and decision.acl.principal != question.principal:
+            yield f"It counts because {question.principal} has that role, by this ACL:"
+            yield f"    {rule_of(membership)} on {pattern_of(membership)}"
         if not decision.allowed:
             yield "A DENY wins over every ALLOW. To remove it:"
             yield f"    {command_of(connection, 'remove', decision.acl)}"
@@ -107,15 +119,22 @@ def explained(known: Knowledge, question: Question, connection: Sequence[str]) -
             yield "The first ACL of a resource closes it to all principals that no ACL allows."
     if not decision.allowed:
         yield from _unknown(known, question)
-    yield from _other_hosts(known.entries, question)
+    yield from _other_hosts(known.entries, question, roles)
 
 
-def _decided(entries: Sequence[AccessControlEntry], question: Question) -> Decision:
+def _authorizer(entries: Sequence[AccessControlEntry]) -> Authorizer:
     authorizer = Authorizer()
     authorizer.replace_all({Uuid(number.to_bytes(16)): entry for number, entry in enumerate(entries)})
+    return authorizer
+
+
+def _principal(question: Question) -> KafkaPrincipal:
     kind, _, name = question.principal.partition(":")
-    host = WILDCARD if question.host is None else address_text(question.host)
-    return authorizer.decide(KafkaPrincipal(kind, name), host, question.operation, question.resource_type, question.name)
+    return with_groups(KafkaPrincipal(kind, name), question.groups)
+
+
+def _host(question: Question) -> str:
+    return WILDCARD if question.host is None else address_text(question.host)
 
 
 def _reason(known: Knowledge, rule: Rule) -> str:
@@ -158,18 +177,20 @@ def _unknown(known: Knowledge, question: Question) -> Iterator[str]:
         yield f"If {question.principal} is in {SUPER_USERS}, it may all the same: brokers do not show that setting."
 
 
-def _other_hosts(entries: Sequence[AccessControlEntry], question: Question) -> Iterator[str]:
-    """What the answer without an address leaves out."""
+def _other_hosts(entries: Sequence[AccessControlEntry], question: Question, roles: Iterable[str]) -> Iterator[str]:
+    """What the answer without an address leaves out. ``roles``: those that the principal has from everywhere."""
     if question.host is not None:
         return
-    who = (question.principal, EVERY_USER)
+    own = {question.principal, EVERY_USER, *question.groups}
+    who = {*own, *roles}
     hosts = {
         entry.host
         for entry in entries
-        if entry.resource_type == question.resource_type
-        and entry.covers(question.name)
-        and entry.principal in who
-        and entry.host != WILDCARD
+        if entry.host != WILDCARD
+        and (
+            (entry.resource_type == question.resource_type and entry.covers(question.name) and entry.principal in who)
+            or (is_membership(entry) and entry.principal in own)
+        )
     }
     if hosts:
         yield f"Other ACLs hold for some addresses ({', '.join(sorted(hosts))}): ask for one of them with --host."

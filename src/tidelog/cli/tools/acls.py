@@ -34,7 +34,7 @@ def _named(flag: str, what: str) -> Callable[[F], F]:
 @click.option("--cluster", is_flag=True, help="The cluster.")
 @_named("transactional-id", "A transactional id")
 @_named("delegation-token", "A delegation token")
-@_named("user-principal", "A user, for operations on the tokens of others")
+@_named("user-principal", "A user, for operations on the tokens of others; or Role:NAME, for the members of a role")
 @click.option(
     "--resource-pattern-type",
     "pattern_type",
@@ -192,6 +192,7 @@ def _row(each: Any) -> columns.Row:
 @click.argument("operation")
 @click.argument("resource")
 @click.option("--host", metavar="ADDRESS", help="The client's address. [one that no ACL names]")
+@click.option("--in-group", "groups", multiple=True, metavar="NAME", help="A group that the client's token or certificate names.")
 @click.pass_obj
 def explain(
     flags: tuple[str | None, str | None, str | None],
@@ -201,18 +202,19 @@ def explain(
     operation: str,
     resource: str,
     host: str | None,
+    groups: tuple[str, ...],
 ) -> None:
     """Say which rule lets PRINCIPAL do OPERATION on RESOURCE, or which one is missing.
 
-    PRINCIPAL is User:NAME. RESOURCE is topic:NAME, group:NAME, cluster, transactional-id:NAME, delegation-token:ID or
-    user-principal:User:NAME.
+    PRINCIPAL is User:NAME, Group:NAME or Role:NAME. RESOURCE is topic:NAME, group:NAME, cluster, transactional-id:NAME,
+    delegation-token:ID or user-principal:User:NAME.
     """
     bootstrap, controllers = target(flags[0] or (None if flags[1] else bootstrap_server), flags[1])
     from tidelog.cli.controller_session import session
     from tidelog.cli.tools import acl_explanation as explanation
 
     with refusal.one_line("Error while executing ACL command: "):
-        question = explanation.question_of(principal, operation, resource, host)
+        question = explanation.question_of(principal, operation, resource, host, groups)
         config = flags[2] or command_config
         connection = ["--bootstrap-controller" if controllers else "--bootstrap-server", bootstrap]
         connection += ["--command-config", config] if config else []

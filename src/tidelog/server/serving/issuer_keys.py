@@ -117,6 +117,7 @@ def token_check(settings: OAuthSettings, runtime: LoopRuntime, get: Fetch = fetc
         scope_claim=settings.scope_claim,
         required_scopes=settings.required_scopes,
         wants_issue_time=settings.secured,
+        groups_claim=settings.groups_claim,
     )
     if not settings.secured:
         log.warning("OAUTHBEARER accepts tokens without a signature: every client can be any user")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tidelog.security.principal import ANONYMOUS, USER, KafkaPrincipal
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 from tidelog.security.principal_mapping import NoRuleMatches
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.newcomers import Newcomers
@@ -174,11 +174,9 @@ class Handshakes:
         self._secured(TlsTransport(secure), handshake.host, principal)
 
     def _principal(self, secure: ssl.SSLSocket) -> KafkaPrincipal:
-        """Who shows the certificate. NoRuleMatches; DerError for a name that cannot be read."""
+        """Who shows the certificate. NoRuleMatches; ValueError for a name that cannot be read."""
         certificate = secure.getpeercert(True)
-        if certificate is None:
-            return ANONYMOUS
-        return KafkaPrincipal(USER, self._tls.user_of(certificate))
+        return ANONYMOUS if certificate is None else self._tls.principal_of(certificate)
 
     def _too_late(self, handshake: Handshake) -> None:
         if handshake in self._waiting:

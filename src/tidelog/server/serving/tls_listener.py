@@ -6,8 +6,8 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from tidelog.security.certificates import parse_certificate
-from tidelog.security.principal import ANONYMOUS
+from tidelog.security.certificates import organizational_units, parse_certificate
+from tidelog.security.principal import ANONYMOUS, USER, KafkaPrincipal, group_principals, with_groups
 from tidelog.security.principal_mapping import PrincipalMapper
 from tidelog.server.serving.tls_context import server_context
 from tidelog.server.serving.tls_replacing import Loaded
@@ -38,6 +38,7 @@ class TlsListener:
         self.audit: LoginAudit | None = None
         """Gets the logins by certificate and the failed handshakes."""
         self._mapper = PrincipalMapper(loaded.settings.mapping_rules)
+        self._groups_from_ou = loaded.settings.groups_from_ou
         self._limit = LogLimit()
 
     @property
@@ -49,9 +50,13 @@ class TlsListener:
         """Uses these stores from the next handshake on. ConfigError as for a new listener; then the old ones stay."""
         self.context = server_context(loaded.settings, loaded.stores)
 
-    def user_of(self, certificate: bytes) -> str:
-        """The user name for a client's certificate in DER. NoRuleMatches, DerError."""
-        return self._mapper.name(parse_certificate(certificate).subject)
+    def principal_of(self, certificate: bytes) -> KafkaPrincipal:
+        """The user for a client's certificate in DER, with its groups. NoRuleMatches; ValueError for a name or a group that
+        cannot be read."""
+        user = KafkaPrincipal(USER, self._mapper.name(parse_certificate(certificate).subject))
+        if not self._groups_from_ou:
+            return user
+        return with_groups(user, group_principals(organizational_units(certificate)))
 
     def entered(self, session: Session) -> None:
         """A client is let in by its certificate, or without one where none is required, which is no login."""

@@ -54,6 +54,37 @@ def test_an_implied_operation_is_allowed_by_the_acl_that_implies_it() -> None:
     assert "operation=READ" in told(acl(), operation="Describe")[1]
 
 
+def member(who: str, role: str = "Role:readers", host: str = "*") -> AccessControlEntry:
+    return AccessControlEntry(ResourceType.USER, role, PatternType.LITERAL, who, host, Op.ALL, PermissionType.ALLOW)
+
+
+def test_the_principal_by_which_an_acl_counts_is_named() -> None:
+    def said(*entries: AccessControlEntry, groups: tuple[str, ...] = (), who: str = "User:alice") -> list[str]:
+        question = question_of(who, "Read", "topic:orders", None, groups)
+        return list(explained(Knowledge(entries, frozenset()), question, ["--bootstrap-server", "h:9092"]))
+
+    by_role = said(acl(principal="Role:readers"), member("User:alice"))
+    assert by_role[0] == "User:alice may Read topic orders. This ACL decides:"
+    assert by_role[1].strip().startswith("(principal=Role:readers,")
+    assert by_role[2] == "It counts because User:alice has that role, by this ACL:"
+    assert by_role[3].strip() == (
+        "(principal=User:alice, host=*, operation=ALL, permissionType=ALLOW) on "
+        "ResourcePattern(resourceType=USER, name=Role:readers, patternType=LITERAL)"
+    )
+    by_group = said(acl(principal="Group:on call"), groups=("on call",))
+    assert by_group[1].strip().startswith("(principal=Group:on call,")
+    assert said(acl(principal="Group:on call"))[0].startswith("User:alice may not")
+    through = said(acl(principal="Role:readers"), member("Group:staff"), groups=("Group:staff",))
+    assert "(principal=Group:staff," in through[3]
+    assert "may Read" in said(acl(principal="Role:readers"), who="Role:readers")[0]
+    denied = said(acl(principal="Group:staff", permission=PermissionType.DENY), acl(), groups=("staff",))
+    assert "--deny-principal Group:staff" in denied[-1]
+    hosts = said(acl(principal="Role:readers"), member("User:alice", host="10.0.0.1"))
+    assert "Other ACLs hold for some addresses (10.0.0.1)" in hosts[-1]
+    with pytest.raises(CommandFailed, match="not the name of a group"):
+        said(groups=("",))
+
+
 def test_a_deny_is_named_with_the_command_that_removes_it() -> None:
     lines = told(acl(), acl("or", Op.ALL, PermissionType.DENY, PatternType.PREFIXED, "10.0.0.1", "User:*"), host="10.0.0.1")
     assert lines[0] == "User:alice may not Read topic orders from 10.0.0.1. This ACL decides:"

@@ -35,7 +35,7 @@ from tidelog.protocol.messages.describe_quorum import (
     RequestTopicData,
 )
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tidelog.security.principal import KafkaPrincipal
+from tidelog.security.principal import KafkaPrincipal, with_groups
 from tidelog.server.cluster.controller_link import ControllerLink, _not_active
 from tidelog.server.runtime import LoopRuntime
 
@@ -195,8 +195,13 @@ def may(operation: AclOperation, topic: str, host: str = "*") -> AclCreation:
 
 async def asked(world: SeveralNodes, via: int, request: Any, version: int, host: str = "10.0.0.7", name: str = "alice") -> Any:
     """The answer of a broker to alice, as from its listener."""
+    return await asked_as(world, via, KafkaPrincipal("User", name), request, version, host)
+
+
+async def asked_as(world: SeveralNodes, via: int, who: KafkaPrincipal, request: Any, version: int, host: str = "10.0.0.7") -> Any:
+    """The answer of a broker to any client."""
     broker = world.nodes[via].broker
-    session = Session("PLAINTEXT", host, KafkaPrincipal("User", name))
+    session = Session("PLAINTEXT", host, who)
     frame = encode_request(RequestHeader(request.API_KEY, version, 1, "console"), request)[4:]
     outgoing: Any = Dispatcher(broker, broker.apis).handle(session, memoryview(frame))
     parts = await outgoing if isinstance(outgoing, Coroutine) else outgoing
@@ -239,6 +244,39 @@ def test_the_rights_of_the_client_decide_and_not_those_of_its_broker(tmp_path: P
         assert [each.error_code for each in answer.topics] == [ErrorCode.LEADER_NOT_AVAILABLE]
         await world.everywhere(
             lambda node: set(node.broker.image.topics.by_name) == {"mine-1", f"mine-{via}", "mine-too"},
+        )
+
+    world.run(main)
+    world.close()
+
+
+def test_the_groups_and_roles_of_the_client_count_at_the_controller(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=2, given=AUTHORIZED)
+    denied, literal, allow = ErrorCode.TOPIC_AUTHORIZATION_FAILED, PatternType.LITERAL, PermissionType.ALLOW
+    alice = KafkaPrincipal("User", "alice")
+
+    def who(*groups: str) -> KafkaPrincipal:
+        return with_groups(alice, frozenset(groups))
+
+    async def create(via: int, name: str, *groups: str) -> int:
+        request = CreateTopicsRequest(topics=[CreatableTopic(name, 1, 1)], timeout_ms=30_000)
+        return int((await asked_as(world, via, who(*groups), request, 7)).topics[0].error_code)
+
+    async def main() -> None:
+        await world.start()
+        via = world.passive()
+        by_group = may(AclOperation.CREATE, "g").replace(principal="Group:staff")
+        by_role = may(AclOperation.CREATE, "r").replace(principal="Role:makers")
+        out = AclCreation(ResourceType.TOPIC, "g-out", literal, "Group:contractors", "*", AclOperation.ALL, PermissionType.DENY)
+        member = AclCreation(ResourceType.USER, "Role:makers", literal, "Group:staff", "*", AclOperation.ALL, allow)
+        await permit(world, via, by_group, by_role, out, member)
+        for each in (via, 1):
+            assert await create(each, f"g-{each}") == await create(each, f"r-{each}") == denied
+            assert await create(each, f"g-{each}", "Group:staff") == ErrorCode.NONE
+            assert await create(each, f"r-{each}", "Group:staff") == ErrorCode.NONE
+            assert await create(each, "g-out", "Group:staff", "Group:contractors") == denied
+        await world.everywhere(
+            lambda node: set(node.broker.image.topics.by_name) == {f"{kind}-{each}" for kind in "gr" for each in (via, 1)},
         )
 
     world.run(main)

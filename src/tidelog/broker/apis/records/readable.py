@@ -27,7 +27,8 @@ class ReadGate:
     @property
     def decider(self) -> object:
         """The version of the ACLs, and the client that they are asked for."""
-        return self._version, self._ctx.principal, self._ctx.peer_host
+        principal = self._ctx.principal
+        return self._version, principal, principal.groups, self._ctx.peer_host
 
     def refuses(self, topic: str | None) -> bool:
         """Whether the client may not read the topic; for a follower the topic makes no difference."""

@@ -4,6 +4,7 @@ from tests.unit.broker.allowing import Allowing
 from tests.unit.replication.world import World
 from tidelog.broker.apis.records.readable import ReadGate
 from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from tidelog.security.principal import with_groups
 
 READ = (AclOperation.READ, ResourceType.TOPIC, "t")
 ACTION = (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -38,3 +39,11 @@ def test_a_change_of_the_acls_is_taken_over_when_the_fetch_asks_for_it() -> None
     assert not readable.refuses("t")
     assert readable.renew() and readable.refuses("t") and readable.decider != before
     assert not readable.renew()
+
+
+def test_a_client_in_other_groups_is_asked_for_again() -> None:
+    access = Allowing({READ})
+    first, second = gate(access), gate(access)
+    assert first.decider == second.decider
+    second._ctx.principal = with_groups(second._ctx.principal, frozenset({"Group:staff"}))
+    assert first.decider != second.decider
