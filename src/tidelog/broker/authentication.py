@@ -133,6 +133,7 @@ class Authentication:
 
     __slots__ = (
         "_again_at_ms",
+        "_by_token",
         "_expires_at_ms",
         "_greeted",
         "_greetings",
@@ -158,12 +159,20 @@ class Authentication:
         self._server: SaslServer | None = None
         self._expires_at_ms: int | None = None
         self._again_at_ms = 0
+        self._by_token = False
         session.authentication = self
 
     @property
     def authenticated(self) -> bool:
         """Whether the client has said who it is, at least once."""
         return self._mechanism != "" and (self.stage is Stage.OPEN or self._expires_at_ms is not None)
+
+    @property
+    def credential(self) -> tuple[str, str] | None:
+        """(user, mechanism) of the SCRAM credential by which the client logged in; None after another login and before any."""
+        if self._by_token or not self.authenticated or not self._mechanism.startswith("SCRAM-"):
+            return None
+        return self._session.principal.name, self._mechanism
 
     def handle(self, session: Session, frame: memoryview) -> Reply:
         """The answer to a frame. ProtocolViolation closes the connection."""
@@ -304,6 +313,7 @@ class Authentication:
         self._expires_at_ms = now_ms + min(lifetimes) if lifetimes else None
         self._again_at_ms = now_ms + LEAST_BETWEEN_MS
         self._server = None
+        self._by_token = outcome.by_token
         session.principal = outcome.principal
         session.token_authenticated = outcome.by_token
         self.stage = Stage.OPEN

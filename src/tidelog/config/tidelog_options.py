@@ -97,6 +97,9 @@ OPTIONS = (
     Option("tidelog.ssl.groups.from.ou", BOOLEAN, False, LOW, READ_ONLY,
            "Whether each OU of a client's certificate is a group of the client, for which ACLs for Group:NAME count. On SASL_SSL "
            "listeners the certificate only lets a client in, and names no groups."),
+    Option("tidelog.scram.changes.end.sessions", BOOLEAN, False, LOW, READ_ONLY,
+           "Whether connections that logged in by a SCRAM credential are closed when it is changed or removed, after the request "
+           "in flight. Otherwise, as in Apache Kafka, they stay open."),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

@@ -93,6 +93,7 @@ class ScramServer:
         self._strangers = strangers
         self._transcript: tuple[bytes, bytes] | None = None
         self._name = ""
+        self._by_token = False
         self._found: Found | None = None
         self._shown: tuple[ScramCredential, ScramCredential] | None = None
         self._full_nonce = b""
@@ -115,8 +116,8 @@ class ScramServer:
         self._name = _unescaped(name)
         if authorization and _unescaped(authorization) != self._name:
             raise self._failed("the client asks to act as another user")
-        token_auth = b"tokenauth=true" in (extensions or b"").split(b",")
-        found = self._lookup(self._name, token_auth)
+        self._by_token = b"tokenauth=true" in (extensions or b"").split(b",")
+        found = self._lookup(self._name, self._by_token)
         self._shown = self._strangers.credential(self._name, (found or _NOBODY)[0])
         if self._shown[0].iterations < MIN_ITERATIONS:
             found, self._shown = None, self._strangers.credential(self._name, None)
@@ -152,6 +153,9 @@ class ScramServer:
         if not right or self._found is None:
             unknown = "the user has no credential of this mechanism"
             raise self._failed(unknown if self._found is None else "the password is wrong")
+        now = self._lookup(self._name, self._by_token)
+        if now is None or now[0] != self._found[0]:
+            raise self._failed("the credential was changed or removed during the login")
         self.outcome = self._found[1]
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, message, self._mechanism.digest))
 

@@ -206,4 +206,7 @@ def _listeners(
         sasl = sasl_of(name, broker, config, runtime, replica.audit)
         tls = None if replica.tls is None else replica.tls.listener(name)
         made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=replica.audit))
+    if replica.session_ending is not None:
+        for listener in made:
+            replica.session_ending.add(listener)
     return tuple(replica.quotas.add(listener, broker) for listener in made)

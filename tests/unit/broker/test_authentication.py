@@ -417,3 +417,31 @@ def test_logins_and_failed_ones_are_audited_without_a_secret() -> None:
     client.shake(version=0)
     client.authentication.handle(client.session, memoryview(bytearray(b"\0alice\0wrong")))
     assert len(client.audited) == 1
+
+
+class Scram(TwoSteps):
+    """Like TwoSteps, by a delegation token where the user says so."""
+
+    def answer(self, token: bytes) -> bytes:
+        answer = super().answer(token)
+        if self.outcome is not None:
+            self.outcome = self.outcome._replace(by_token=self.outcome.principal.name == "token")
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "credential"),
+    [
+        ("SCRAM-SHA-256", b"alice", ("alice", "SCRAM-SHA-256")),
+        ("SCRAM-SHA-256", b"token", None),
+        ("TWO", b"alice", None),
+    ],
+)
+def test_the_stored_credential_of_a_session_is_known(mechanism: str, user: bytes, credential: tuple[str, str] | None) -> None:
+    client = Client()
+    client.listener.mechanisms["SCRAM-SHA-256"] = Mechanism(lambda: Scram(None))  # type: ignore[index]
+    client.shake(mechanism)
+    client.token(user)
+    assert client.authentication.credential is None, "the client has not proved anything yet"
+    assert client.token(b"please").error_code == 0
+    assert client.authentication.credential == credential

@@ -51,6 +51,19 @@ def test_the_example_of_rfc_7677() -> None:
     assert exchange.outcome.principal == KafkaPrincipal("User", "user")
 
 
+@pytest.mark.parametrize("changed", [None, stored(ScramMechanism.SHA_256, "another")])
+def test_a_credential_that_changes_during_the_login_does_not_let_in(changed: ScramCredential | None) -> None:
+    known = {"user": CREDENTIALS["user", ScramMechanism.SHA_256]}
+    exchange = ScramServer(ScramMechanism.SHA_256, users(known.get), NONCE, STRANGERS[ScramMechanism.SHA_256])
+    assert exchange.answer(FIRST) == CHALLENGE
+    del known["user"]
+    if changed is not None:
+        known["user"] = changed
+    with pytest.raises(AuthenticationFailed) as failed:
+        exchange.answer(PROOF)
+    assert (exchange.outcome, "during the login" in failed.value.reason) == (None, True)
+
+
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))
 @pytest.mark.parametrize(("user", "password"), [("user", "pencil"), ("a,b=c", "x"), ("äé", "ü")])
 def test_our_client_logs_in_and_believes_the_server(mechanism: ScramMechanism, user: str, password: str) -> None:

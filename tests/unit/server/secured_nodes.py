@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,21 @@ def first_user(name: str, password: str) -> UserScramCredentialRecord:
     return scram_record(name, mechanism, stored)
 
 
-def secured_nodes(directory: Path, **settings: Any) -> SeveralNodes:
-    """Three combined nodes."""
+def secured_nodes(
+    directory: Path, users: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None, **settings: Any
+) -> SeveralNodes:
+    """Three combined nodes; ``users``: the passwords of more users, ``given``: more settings as they are written."""
     login = 'username="node" password="n0de-secret"'
     return SeveralNodes(
         directory,
-        scram=[first_user("node", "n0de-secret")],
+        scram=[first_user("node", "n0de-secret"), *(first_user(*each) for each in (users or {}).items())],
         given={
             "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.controller.plain.sasl.jaas.config": f'{PLAIN_MODULE} required {login} user_node="n0de-secret";',
             "listener.name.plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256",
             "listener.name.plaintext.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required {login};",
+            **(given or {}),
         },
         **settings,
     )

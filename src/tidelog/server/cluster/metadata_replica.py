@@ -28,7 +28,7 @@ from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby_registration import Registration
 from tidelog.server.cluster.state_change_logger import MetadataNews
 from tidelog.server.runtime import Alarm, LoopRuntime
-from tidelog.server.serving.authenticating import sasl_of
+from tidelog.server.serving.authenticating import sasl_of, session_ending
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.serving.securing import node_tls
@@ -90,6 +90,10 @@ class MetadataReplica:
         self.audit = None if self.auditing is None else self.auditing.log
         self.access = access_control(config, member, runtime, self.audit)
         """Decides what clients of this process's listeners may do; None without an authorizer."""
+        self.session_ending = session_ending(config)
+        """Ends the sessions of users whose credential changes; None where that is not asked for."""
+        if self.session_ending is not None:
+            member.committed.listeners.append(self.session_ending.follow)
         member.committed.listeners += [
             lambda old, new, delta: self.quotas.follow(new),
             self.news.committed,
@@ -123,6 +127,8 @@ class MetadataReplica:
             listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=self.audit)
             listener.start()
             self.listeners.append(self.quotas.add(listener))
+            if self.session_ending is not None:
+                self.session_ending.add(listener)
 
     def start(self) -> None:
         """Looks for the quorum, to vote or to observe."""

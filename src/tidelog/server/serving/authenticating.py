@@ -13,6 +13,7 @@ from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:
     from tidelog.broker.authentication import LoginAudit, SaslListener
+    from tidelog.server.serving.session_ending import SessionEnding
 
 
 def sasl_of(
@@ -24,3 +25,12 @@ def sasl_of(
     from tidelog.server.serving.sasl_mechanisms import listener_of
 
     return listener_of(name, node, config, runtime, audit)
+
+
+def session_ending(config: BrokerConfig) -> SessionEnding | None:
+    """What ends the sessions of changed users; None where ``tidelog.scram.changes.end.sessions`` is off."""
+    if not config.tidelog_scram_changes_end_sessions:
+        return None
+    from tidelog.server.serving.session_ending import SessionEnding
+
+    return SessionEnding()

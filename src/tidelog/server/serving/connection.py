@@ -77,7 +77,6 @@ class Connection:
     """A client's socket, as the ``Line`` of its machine."""
 
     __slots__ = (
-        "_authentication",
         "_clock_ns",
         "_deadline",
         "_loop",
@@ -89,6 +88,7 @@ class Connection:
         "_timed",
         "_transport",
         "_writing",
+        "authentication",
         "defers",
         "idle_since_ms",
         "machine",
@@ -110,7 +110,8 @@ class Connection:
         self.defers: Callable[[], bool] = partial(owner.turn.defers, self)
         """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
-        self._authentication: Authentication | None = None
+        self.authentication: Authentication | None = None
+        """The client's SASL exchange; None on a listener without SASL."""
         self._deadline: asyncio.TimerHandle | None = None
         if owner.sasl is None:
             self.machine = ConnectionMachine(self, session, owner.handle, frames)
@@ -119,8 +120,8 @@ class Connection:
             self._deadline = self._loop.call_later(AUTHENTICATE_WITHIN_S, self._too_late)
             if owner.sasl.max_receive_bytes < max_request_bytes:
                 frames.allow(owner.sasl.max_receive_bytes, BEFORE_LOGIN_OPTION)
-            self._authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
-            self.machine = ConnectionMachine(self, session, self._authentication.handle, frames, State.AUTHENTICATING)
+            self.authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
+            self.machine = ConnectionMachine(self, session, self.authentication.handle, frames, State.AUTHENTICATING)
         self._loop.add_reader(transport.fd, self._readable)
 
     # -- what its listener asks -------------------------------------------------------------------------------------------
@@ -147,10 +148,10 @@ class Connection:
 
     def meter(self) -> None:
         """Quotas have changed: they apply from the next request on."""
-        if self._authentication is None:
+        if self.authentication is None:
             self.machine.handle = self._owner.handle
         else:
-            self._authentication.requests = self._owner.handle
+            self.authentication.requests = self._owner.handle
         self.machine.session.mute = self.machine.throttle if self._owner.metered else None
         self._session.throttle_ms = 0
         self.machine.throttle_anew()
