@@ -13,6 +13,7 @@ from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS, TLS_PROTOCOLS
+from tidelog.config.listener_proxy import proxy_networks
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
 from tidelog.config.tidelog_options import HTTP_SECURITY
@@ -174,13 +175,13 @@ def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
 
 
 def _secured(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
-    """What is missing on listeners with SASL or TLS, and for connections to listeners that only other nodes have."""
+    """What is wrong with the settings of listeners, and for connections to listeners that only other nodes have."""
     own = {point.listener for point in config.endpoints}
     protocols = config.protocol_map
     others = [] if config.embedded else [name for name in map(str.upper, config.controller_listener_names[:1]) if name not in own]
     for name in (*(point.listener for point in config.endpoints), *others):
         protocol = protocols.get(name, "PLAINTEXT")
-        questions: list[Callable[[], object]] = []
+        questions: list[Callable[[], object]] = [partial(proxy_networks, given, name)] if name in own else []
         if protocol.startswith("SASL_") and name in own:
             from tidelog.config.listener_sasl import sasl_settings  # Only for a node that has such a listener.
 

@@ -97,6 +97,10 @@ OPTIONS = (
     Option("tidelog.ssl.groups.from.ou", BOOLEAN, False, LOW, READ_ONLY,
            "Whether each OU of a client's certificate is a group of the client, for which ACLs for Group:NAME count. On SASL_SSL "
            "listeners the certificate only lets a client in, and names no groups."),
+    Option("tidelog.proxy.protocol.networks", STRING, "", LOW, READ_ONLY,
+           "Addresses and networks of load balancers, separated by commas. Connections from there begin with a PROXY header "
+           "(version 1 or 2), whose address then counts as the client's; a connection without one is closed. A listener may have "
+           "its own: listener.name.NAME.tidelog.proxy.protocol.networks."),
     Option("tidelog.scram.changes.end.sessions", BOOLEAN, False, LOW, READ_ONLY,
            "Whether connections that logged in by a SCRAM credential are closed when it is changed or removed, after the request "
            "in flight. Otherwise, as in Apache Kafka, they stay open."),

@@ -45,6 +45,7 @@ _OF_LISTENERS: Final = (
     ".connection.failed.authentication.delay.ms",
     *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith("ssl.") and option.inert is None),
     ".tidelog.oauthbearer.groups.claim.name",
+    ".tidelog.proxy.protocol.networks",
     ".tidelog.ssl.groups.from.ou",
 )
 """Options that a listener may have for itself (``config.listener_sasl``, ``config.listener_tls``)."""

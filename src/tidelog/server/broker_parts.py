@@ -15,6 +15,7 @@ from tidelog.broker.local_markers import write_marker
 from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.client.connection_opening import SetupTimeout
+from tidelog.config.listener_proxy import proxy_networks
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -205,7 +206,20 @@ def _listeners(
     for name, bound in sockets.items():
         sasl = sasl_of(name, broker, config, runtime, replica.audit)
         tls = None if replica.tls is None else replica.tls.listener(name)
-        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=replica.audit))
+        made.append(
+            Listener(
+                name,
+                bound,
+                broker,
+                runtime,
+                limits=limits,
+                count=count,
+                sasl=sasl,
+                tls=tls,
+                audit=replica.audit,
+                balancers=proxy_networks(config.static, name),
+            )
+        )
     if replica.session_ending is not None:
         for listener in made:
             replica.session_ending.add(listener)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.broker.node import ControllerSide
 from tidelog.broker.table import CONTROLLER_APIS
+from tidelog.config.listener_proxy import proxy_networks
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.committed_image import Listener as CommitListener
 from tidelog.controller.quorum_member import QuorumMember
@@ -124,7 +125,18 @@ class MetadataReplica:
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime, self.audit)
             tls = None if self.tls is None else self.tls.listener(name)
-            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl, tls=tls, audit=self.audit)
+            listener = Listener(
+                name,
+                listening,
+                side,
+                runtime,
+                limits=limits,
+                count=count,
+                sasl=sasl,
+                tls=tls,
+                audit=self.audit,
+                balancers=proxy_networks(self.config.static, name),
+            )
             listener.start()
             self.listeners.append(self.quotas.add(listener))
             if self.session_ending is not None:

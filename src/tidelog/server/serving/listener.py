@@ -37,6 +37,8 @@ from tidelog.server.serving.violations import Violations
 
 if TYPE_CHECKING:
     from tidelog.broker.authentication import LoginAudit, SaslListener
+    from tidelog.config.listener_proxy import Network
+    from tidelog.server.serving.proxied import ProxyHeaders
     from tidelog.server.serving.tls_listener import TlsListener
     from tidelog.server.serving.tls_transport import TlsTransport
 
@@ -121,8 +123,10 @@ class Listener:
         sasl: SaslListener | None = None,
         tls: TlsListener | None = None,
         audit: LoginAudit | None = None,
+        balancers: tuple[Network, ...] = (),
     ) -> None:
-        """``audit``: gets the logins by certificate; ``sasl`` reports its own."""
+        """``audit``: gets the logins by certificate; ``sasl`` reports its own. ``balancers``: the networks whose connections
+        begin with a PROXY header."""
         self.name = name
         self.sasl = sasl
         self.tls = tls
@@ -159,6 +163,12 @@ class Listener:
             from tidelog.server.serving.tls_handshake import Handshakes  # a listener in plain text needs none of it
 
             self._handshakes = Handshakes(tls, runtime, self._secured, count.remove, self.newcomers)
+        self.proxied: ProxyHeaders | None = None
+        """Reads what balancers say of their clients, where there are any."""
+        if balancers:
+            from tidelog.server.serving.proxied import ProxyHeaders
+
+            self.proxied = ProxyHeaders(name, balancers, runtime, self._accepted)
 
     def change_limits(self, limits: Limits) -> None:
         """Applies to new connections; existing ones stay. The backlog and the buffers of the reader are fixed at the start."""
@@ -215,6 +225,8 @@ class Listener:
             self.runtime.loop.remove_reader(self._listening.fileno())
         for held in list(self._held):
             self._end_held(held)
+        if self.proxied is not None:
+            self.proxied.close()
         if self._handshakes is not None:
             self._handshakes.close()
         self._listening.close()
@@ -258,7 +270,11 @@ class Listener:
                 self.refused += 1
                 self._pause("the last descriptors are for log files")
                 return
-            self._accepted(connected, str(address[0]).removeprefix("::ffff:"))
+            host = str(address[0]).removeprefix("::ffff:")
+            if self.proxied is not None and self.proxied.are_due_from(host):
+                self.proxied.accept(connected, host)
+            else:
+                self._accepted(connected, host)
             if self._limits.max_creation_rate != UNLIMITED and self._too_many_a_second():
                 return
 
