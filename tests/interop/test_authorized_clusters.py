@@ -116,3 +116,23 @@ def test_the_rights_of_the_client_decide(tmp_path: Path, apache: tuple[int, ...]
             hers.add(name)
             cluster.until(lambda: set(alice.list_topics(timeout=30).topics) == hers, "alice sees hers")  # noqa: B023
         assert set(administrator.list_topics(timeout=30).topics) == {"secret", *hers}
+
+
+@pytest.mark.parametrize(
+    ("apache", "answer"),
+    [((), ""), ((2,), "UNSUPPORTED_VERSION"), ((101,), "")],
+    ids=["tidelog", "apache-broker", "apache-controller"],
+)
+def test_acls_for_groups_are_refused_beside_brokers_that_do_not_count_them(
+    tmp_path: Path, apache: tuple[int, ...], answer: str
+) -> None:
+    """Unless a controller of Apache Kafka decides, which takes every principal."""
+    with AuthorizedCluster(tmp_path, apache, 2, 1) as cluster:
+        cluster.until(lambda: cluster.alive(1) == set(cluster.brokers), "all brokers are unfenced")
+        administrator = cluster.administrator()
+        for principal in ("Group:staff", "Role:readers"):
+            for permission in (AclPermissionType.ALLOW, AclPermissionType.DENY):
+                binding = AclBinding(
+                    ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, principal, "*", AclOperation.READ, permission
+                )
+                assert outcome(administrator.create_acls([binding])) == answer

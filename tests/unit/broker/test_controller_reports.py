@@ -9,6 +9,7 @@ from tests.unit.broker.node_world import DIRECTORY, NodeWorld, run
 from tidelog.broker import controller_reports
 from tidelog.config.listeners import EndPoint
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.supported_features import registered_ranges
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -84,7 +85,10 @@ def test_failed_log_dirs_leave_the_registration() -> None:
 def test_the_controllers_image_has_its_endpoints_and_features() -> None:
     image = controller_reports.controller_image(7, Uuid(b"N" * 16), (EndPoint("CONTROLLER", "SSL", "c", 1),))
     assert image.endpoints["CONTROLLER"].security_protocol == 1
-    assert image.features["metadata.version"][1] == 30
+    assert image.features == registered_ranges()
+    world = NodeWorld()
+    register(world)
+    assert world.broker.image.brokers[1].features == registered_ranges()
 
 
 def test_a_replica_that_lies_elsewhere_is_told_and_one_that_does_not_is_not() -> None:

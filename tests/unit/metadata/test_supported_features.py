@@ -2,12 +2,14 @@ import pytest
 
 from tidelog.metadata.supported_features import (
     FEATURES,
+    GROUP_PRINCIPALS,
     METADATA_VERSIONS,
     UnsupportedFeatureLevel,
     check_levels,
     default_levels,
     metadata_version_from_name,
     metadata_version_name,
+    registered_ranges,
     supported_ranges,
 )
 
@@ -51,3 +53,9 @@ def test_release_names_lead_to_levels_and_back() -> None:
     assert sorted(METADATA_VERSIONS.values()) == list(range(7, 31))
     with pytest.raises(ValueError, match=r"Unknown metadata.version '9.9'. Supported metadata.version are: 3.3-IV3, "):
         metadata_version_from_name("9.9")
+
+
+def test_nodes_also_register_what_only_they_have() -> None:
+    ours = registered_ranges()
+    assert ours.pop(GROUP_PRINCIPALS) == (0, 1), "Apache Kafka's controllers want level 0 in the range: it is never finalized"
+    assert ours == supported_ranges()
