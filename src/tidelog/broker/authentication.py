@@ -133,7 +133,6 @@ class Authentication:
 
     __slots__ = (
         "_again_at_ms",
-        "_by_token",
         "_expires_at_ms",
         "_greeted",
         "_greetings",
@@ -159,7 +158,6 @@ class Authentication:
         self._server: SaslServer | None = None
         self._expires_at_ms: int | None = None
         self._again_at_ms = 0
-        self._by_token = False
         session.authentication = self
 
     @property
@@ -170,7 +168,7 @@ class Authentication:
     @property
     def credential(self) -> tuple[str, str] | None:
         """(user, mechanism) of the SCRAM credential by which the client logged in; None after another login and before any."""
-        if self._by_token or not self.authenticated or not self._mechanism.startswith("SCRAM-"):
+        if self._session.token_authenticated or not self.authenticated or not self._mechanism.startswith("SCRAM-"):
             return None
         return self._session.principal.name, self._mechanism
 
@@ -313,7 +311,6 @@ class Authentication:
         self._expires_at_ms = now_ms + min(lifetimes) if lifetimes else None
         self._again_at_ms = now_ms + LEAST_BETWEEN_MS
         self._server = None
-        self._by_token = outcome.by_token
         session.principal = outcome.principal
         session.token_authenticated = outcome.by_token
         self.stage = Stage.OPEN

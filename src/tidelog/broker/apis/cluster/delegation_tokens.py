@@ -153,6 +153,9 @@ def _may_describe(ctx: Context, token_id: str, token: DelegationToken) -> bool:
 
 def _check_may_ask(ctx: Context) -> None:
     """KafkaError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+    if ctx.principal.groups:
+        # A login by the token has the owner's name and none of these groups, so a DENY for one of them would not count.
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, "A client in groups may not use delegation tokens.")
     session = ctx.session
     protocol = ctx.config.protocol_map.get(ctx.listener, "PLAINTEXT")
     unknown = protocol == "PLAINTEXT" or (protocol == "SSL" and ctx.principal == ANONYMOUS)

@@ -25,7 +25,7 @@ from tidelog.protocol.messages.describe_delegation_token import DescribeDelegati
 from tidelog.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from tidelog.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from tidelog.security.delegation_tokens import TokenSecrets
-from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal, with_groups
 from tidelog.server.component_settings import token_rules
 
 SETTINGS = {
@@ -104,6 +104,15 @@ def test_only_a_client_that_authenticated_otherwise_may_ask(
         code = ask(ctx, request_).error_code
         assert (code == E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) is refused
         assert code in ((E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,) if refused else (E.NONE, E.DELEGATION_TOKEN_NOT_FOUND))
+
+
+@pytest.mark.parametrize("request_", EACH)
+def test_a_client_in_groups_may_not_ask(request_: Any) -> None:
+    """A login by its token would be in no groups, so a DENY for one of them would not count."""
+    made = world()
+    assert ask(context(made, principal=with_groups(ANN, frozenset({"Group:staff"}))), request_).error_code == (
+        E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    )
 
 
 def test_refusals_have_no_times_and_name_owner_and_requester() -> None:
