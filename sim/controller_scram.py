@@ -23,6 +23,7 @@ from tidelog.protocol.messages.alter_user_scram_credentials import (
 )
 from tidelog.security.sasl import AuthenticationFailed
 from tidelog.security.scram import MIN_ITERATIONS, ScramMechanism, ScramServer, users
+from tidelog.security.scram_strangers import Strangers
 
 if TYPE_CHECKING:
     from sim.controller_world import World
@@ -74,7 +75,9 @@ class Credentials:
     def _log_in(self, where: str, image: ClusterImage, ledger: Ledger, user: UserId, salt: bytes) -> None:
         name, number = user
         mechanism = ScramMechanism(number)
-        server = ScramServer(mechanism, users(lambda known: image.scram.get((known, mechanism))), "server", SECRET)
+        lookup = users(lambda known: image.scram.get((known, mechanism)))
+        strangers = Strangers(mechanism, mechanism.digest, SECRET, lambda: image.scram)
+        server = ScramServer(mechanism, lookup, "server", strangers)
         entered = True
         try:
             converse(server, mechanism, name, self._passwords[user, salt])
