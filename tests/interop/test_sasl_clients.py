@@ -22,6 +22,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 JAAS = "org.apache.kafka.common.security"
 LIMIT_S = 30
 REAUTH_MS = 2000
+PASSWORD = "wide-open-sesame"
 
 
 def jaas(mechanism: str, user: str, password: str) -> str:
@@ -29,7 +30,7 @@ def jaas(mechanism: str, user: str, password: str) -> str:
     return f'{JAAS}.{module} required username="{user}" password="{password}";'
 
 
-def java_settings(mechanism: str, password: str = "secret") -> dict[str, str]:
+def java_settings(mechanism: str, password: str = PASSWORD) -> dict[str, str]:
     return {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": mechanism,
@@ -38,7 +39,7 @@ def java_settings(mechanism: str, password: str = "secret") -> dict[str, str]:
     }
 
 
-def librdkafka_settings(bootstrap: str, mechanism: str, password: str = "secret") -> dict[str, Any]:
+def librdkafka_settings(bootstrap: str, mechanism: str, password: str = PASSWORD) -> dict[str, Any]:
     return {
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
@@ -48,7 +49,7 @@ def librdkafka_settings(bootstrap: str, mechanism: str, password: str = "secret"
     }
 
 
-def python_settings(bootstrap: str, mechanism: str, password: str = "secret") -> dict[str, Any]:
+def python_settings(bootstrap: str, mechanism: str, password: str = PASSWORD) -> dict[str, Any]:
     return {
         "bootstrap_servers": bootstrap,
         "security_protocol": "SASL_PLAINTEXT",
@@ -70,7 +71,7 @@ class Secured:
 def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Secured]:
     ports = free_ports(4)
     named = dict(zip(("PLAINTEXT", "CONTROLLER", "LONG", "SHORT"), ports, strict=True))
-    users = f'{JAAS}.plain.PlainLoginModule required user_me="secret";'
+    users = f'{JAAS}.plain.PlainLoginModule required user_me="{PASSWORD}";'
     properties = {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in named.items()),
         "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in named.items() if name != "CONTROLLER"),
@@ -84,7 +85,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterato
     node = Node("tidelog", tmp_path_factory.mktemp("secured"), java, properties, ports=ports[:2])
     with running(node) as started:
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-            done = configs(java, started, "--alter", "--entity-name", "me", "--add-config", f"{mechanism}=[password=secret]")
+            done = configs(java, started, "--alter", "--entity-name", "me", "--add-config", f"{mechanism}=[password={PASSWORD}]")
             assert done["status"] == 0, done
         yield Secured(started, ports[2:])
 
@@ -165,7 +166,7 @@ def test_a_wrong_password_is_an_authentication_error_in_each_library(mechanism: 
 
     with pytest.raises((aiokafka.errors.KafkaError, kafka.errors.KafkaError)):
         asyncio.run(asyncio.wait_for(main(), LIMIT_S))
-    assert "secret" not in secured.node.log_file.read_text()
+    assert PASSWORD not in secured.node.log_file.read_text()
 
 
 def test_users_are_managed_by_kafkas_own_tool(secured: Secured, java: JavaSide) -> None:
