@@ -6,14 +6,16 @@ because it may name any client.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidelog.model.errors import ConfigError
 
+if TYPE_CHECKING:
+    import ipaddress
+
 OPTION = "tidelog.proxy.protocol.networks"
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def proxy_networks(given: Mapping[str, str], listener: str) -> tuple[Network, ...]:
@@ -24,6 +26,8 @@ def proxy_networks(given: Mapping[str, str], listener: str) -> tuple[Network, ..
 
 
 def _network(name: str, text: str) -> Network:
+    import ipaddress  # Only where a listener has balancers.
+
     try:
         found = ipaddress.ip_network(text)
     except ValueError as problem:

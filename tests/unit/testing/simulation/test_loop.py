@@ -60,6 +60,7 @@ def test_a_dead_process_does_nothing_any_more_not_even_what_its_tasks_would_do_a
 
     loop.create_task(job("has begun"))
     agenda.step()
+    gc.collect()  # what other tests have left
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         loop.create_task(job("has not begun"))
