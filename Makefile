@@ -133,7 +133,7 @@ bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Ap
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench.fifty $(ARGS)
 
-bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench-pair OLD=v1 NEW=HEAD; an hour (ARGS='--count instructions', ARGS=--help)
+bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench-pair OLD=v1 NEW=HEAD; twenty minutes (ARGS='--count instructions', ARGS=--help)
 	$(BIN)/python -m bench.pair $(or $(OLD),$(error say which revisions: make bench-pair OLD=v1 NEW=HEAD)) $(or $(NEW),HEAD) $(ARGS)
 
 bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
