@@ -1,10 +1,9 @@
 """Runs of a simulated cluster, seed by seed: ``python -m sim.cluster_run --seeds 100 --from 1 [--file FILE]``.
 
-A seed counts when it had at least 60 virtual seconds, 500 acknowledged operations, 5 faults and one change of a leader; others
-are told apart. Each finished seed is a line of JSON in the file, and a seed that is there is not run again. ``--jobs N`` runs N
-seeds at a time, each in a process of its own. Exit status 1 with the first violation, which names its seed:
-``--from SEED --seeds 1`` plays it again. ``--report FILE...`` runs nothing: it sums what is in the files, for
-docs/simulation.md.
+A seed counts when it had at least 60 virtual seconds, 500 acknowledged operations, 5 faults and one change of a leader; the
+report says how many do. Each finished seed is a line of JSON in the file, and a seed that is there is not run again. ``--jobs
+N`` runs N seeds at a time, each in a process of its own. Exit status 1 with the first violation, which names its seed: ``--from
+SEED --seeds 1`` plays it again. ``--report FILE...`` runs nothing: it sums what is in the files, for docs/simulation.md.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def hellos() -> list[Case]:
     """Those that the first flight breaks."""
     return [
         Case("no cipher suites", set_to(cipher_suites=[])),
-        Case("only cipher suites that nobody has", set_to(cipher_suites=[0xFAFA, 0x00FE]), TLS_1_2),
+        Case("only unknown cipher suites", set_to(cipher_suites=[0xFAFA, 0x00FE]), TLS_1_2),
         Case("only the signal for renegotiation as a cipher suite", set_to(cipher_suites=[0x00FF]), TLS_1_2),
         Case("a cipher suite of 1.2 in 1.3", set_to(cipher_suites=[0xC02B]), TLS_1_3),
         Case("no compression method", set_to(compression_methods=[])),
@@ -236,7 +236,7 @@ def hellos() -> list[Case]:
         Case("version 0.0", set_to(client_version=(0, 0)), TLS_1_2),
         Case("an empty list of versions", extension(VERSIONS, b"\0"), TLS_1_3),
         Case("a version list of an odd length", extension(VERSIONS, b"\3\3\4\3"), TLS_1_3),
-        Case("only a version that nobody has", extension(VERSIONS, b"\2\x7f\0"), TLS_1_3),
+        Case("only an unknown version", extension(VERSIONS, b"\2\x7f\0"), TLS_1_3),
         Case("only TLS 1.0 in the list", extension(VERSIONS, b"\2\3\1"), TLS_1_3),
         Case("no key share", extension(SHARES), TLS_1_3),
         Case("the same key share twice", extension(SHARES, key_share(P_256, POINT, 2)), TLS_1_3),

@@ -127,7 +127,7 @@ class AclAccessControl:
             added = {acl_id: new.acls[acl_id] for acl_id in touched if acl_id in new.acls}
             self._authorizer.change(added, [acl_id for acl_id in touched if acl_id in old.acls])
 
-    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
+    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool, request: object = None) -> bool:
         """Whether the client may do the operation on the resource. KafkaError UNKNOWN_SERVER_ERROR until the ACLs are known."""
         if not self._loaded and self._goes_unchecked(client):
             return True
@@ -137,7 +137,7 @@ class AclAccessControl:
             if self._tells_allowed():
                 self._log.allowed(client, operation, resource_type, name, decision, quiet)
             if self._audit is not None:
-                self._audit.allowed(client, operation, resource_type, name, decision)
+                self._audit.allowed(client, operation, resource_type, name, decision, request)
             return True
         self.denied += 1
         self._log.denied(client, operation, resource_type, name, decision, quiet)
@@ -145,23 +145,7 @@ class AclAccessControl:
             return False
         if quiet:
             return self.dry_run is not None and resource_type != ResourceType.CLUSTER
-        return self._refused(client, operation, resource_type, name, decision)
-
-    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
-        """``allows`` for a request, or for names in it, which the audit keeps."""
-        if not self._loaded and self._goes_unchecked(client):
-            return True
-        decision = self._decided(client.principal, client.peer_host, operation, resource_type, name)
-        if not decision.allowed:
-            self.denied += 1
-            self._log.denied(client, operation, resource_type, name, decision, False)
-            return self._refused(client, operation, resource_type, name, decision, request)
-        self.allowed += 1
-        if self._tells_allowed():
-            self._log.allowed(client, operation, resource_type, name, decision, False)
-        if self._audit is not None:
-            self._audit.allowed(client, operation, resource_type, name, decision, request)
-        return True
+        return self._refused(client, operation, resource_type, name, decision, request)
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         """Whether the client may do the operation, for an answer that lists its permissions. Errors: see ``allows``."""

@@ -82,13 +82,13 @@ def require_on_cluster(ctx: _Context, operation: AclOperation) -> None:
 def allows_changes(ctx: _Context, operation: AclOperation, kind: ResourceType, name: str, changes: Iterable[str]) -> bool:
     """``allows`` for changes of one resource, whose names the audit has."""
     access = ctx.node.access
-    return access is None or access.allows_request(ctx, operation, kind, name, tuple(changes))
+    return access is None or access.allows(ctx, operation, kind, name, False, tuple(changes))
 
 
 def require_for_request(ctx: _Context, operation: AclOperation, request: object) -> None:
     """``require_on_cluster`` for a whole request, whose names the audit has."""
     access = ctx.node.access
-    if access is not None and not access.allows_request(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, request):
+    if access is not None and not access.allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, False, request):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 

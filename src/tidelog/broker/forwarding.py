@@ -9,13 +9,14 @@ whose owner the client is.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 from tidelog.broker.answer_types import Answer, Later
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_for_request
-from tidelog.broker.node import BrokerContext
+from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerIsHere, NotServedByController
+from tidelog.broker.request import Context
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 
@@ -42,6 +43,15 @@ def pass_on(ctx: BrokerContext, request: Any, decide: Handler, *, always: bool =
     if ctx.node.controller.is_here or (ctx.node.access is None and not always):
         return decide(ctx, request)
     return _passed_on(ctx, request, decide)
+
+
+async def by_controller(ctx: Context, request: Any, decide: Handler, *, always: bool = False) -> Any:
+    """``pass_on`` for a client of a broker or of a controller; a controller decides itself."""
+    if isinstance(ctx.node, ControllerSide):
+        answer = decide(ctx, request)
+    else:
+        answer = pass_on(cast(BrokerContext, ctx), request, decide, always=always)
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 async def _passed_on(ctx: BrokerContext, request: Any, decide: Handler) -> Answer:

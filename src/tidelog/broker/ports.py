@@ -175,12 +175,9 @@ class AccessControl(Protocol):
         """Another number after each change of the ACLs: decisions that were made before may have changed."""
         ...
 
-    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
-        """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
-        ...
-
-    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
-        """``allows`` with what is done: a request, or a tuple of the names in it that are changed."""
+    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool, request: object = None) -> bool:
+        """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged.
+        ``request``: what is done, for the audit: a request, or a tuple of the names in it that are changed."""
         ...
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:

@@ -25,14 +25,11 @@ class Allowing:
         self.permissions = set(permissions)
         self.version += 1
 
-    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
+    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool, request: object = None) -> bool:
         asked = (AclOperation(operation), ResourceType(resource_type), name)
         if not quiet:
             self.loud.append(asked)
         return asked in self.permissions
-
-    def allows_request(self, client: Client, operation: int, resource_type: int, name: str, request: object) -> bool:
-        return self.allows(client, operation, resource_type, name, False)
 
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         return self.allows(client, operation, resource_type, name, True)

@@ -287,8 +287,8 @@ def test_without_a_dry_run_the_audit_says_so() -> None:
 
 def test_what_a_whole_request_needs_is_decided_with_the_request_for_the_audit() -> None:
     world = World()
-    assert not world.access.allows_request(Client(), Op.ALTER, *CLUSTER, "the request")
-    assert world.access.allows_request(Client(ROOT), Op.ALTER, *CLUSTER, "the request")
+    assert not world.access.allows(Client(), Op.ALTER, *CLUSTER, False, "the request")
+    assert world.access.allows(Client(ROOT), Op.ALTER, *CLUSTER, False, "the request")
     assert world.audit.events == [
         (False, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.NO_ACL),
         (True, Op.ALTER, "CLUSTER", CLUSTER_NAME, Rule.SUPER_USER),
@@ -297,6 +297,6 @@ def test_what_a_whole_request_needs_is_decided_with_the_request_for_the_audit() 
     assert (world.access.allowed, world.access.denied) == (1, 1)
     assert world.log.lines == [("denied", CLUSTER_NAME, Rule.NO_ACL, False)]
     dry_run = DryRun()
-    assert World(dry_run=dry_run).access.allows_request(Client(), Op.ALTER, *CLUSTER, None)
-    assert World(dry_run=dry_run, loaded=False).access.allows_request(Client(), Op.ALTER, *CLUSTER, None)
+    assert World(dry_run=dry_run).access.allows(Client(), Op.ALTER, *CLUSTER, False, None)
+    assert World(dry_run=dry_run, loaded=False).access.allows(Client(), Op.ALTER, *CLUSTER, False, None)
     assert dry_run.denials == 1

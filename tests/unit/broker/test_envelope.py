@@ -201,7 +201,7 @@ def test_the_sender_of_an_envelope_needs_cluster_action_and_its_client_the_rest(
     class ByPrincipal(Allowing):
         """The sender, ANONYMOUS, has CLUSTER_ACTION if allowed; anna may create t from her address."""
 
-        def allows(self, client: Any, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
+        def allows(self, client: Any, operation: int, resource_type: int, name: str, quiet: bool, request: object = None) -> bool:
             asked = (AclOperation(operation), ResourceType(resource_type), name)
             if asked == creates:
                 return bool((client.principal, client.peer_host) == (ANNA, "10.1.2.3"))

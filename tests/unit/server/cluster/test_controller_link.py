@@ -320,7 +320,7 @@ def test_a_broker_without_cluster_action_tells_its_client_only_that_something_fa
     async def main() -> None:
         await world.start()
         deny: Any = lambda client, operation, *rest: operation != AclOperation.CLUSTER_ACTION  # noqa: E731
-        refusing = SimpleNamespace(allows=deny, allows_any=deny, allows_request=deny)
+        refusing = SimpleNamespace(allows=deny, allows_any=deny)
         (listener,) = world.nodes[1].replica.listeners
         side: Any = listener.dispatcher._node
         side.access = refusing

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from tidelog.broker.answer_types import Answer
 from tidelog.broker.authorization import allows, require
-from tidelog.broker.forwarding import pass_on
-from tidelog.broker.node import BrokerContext, ControllerSide
+from tidelog.broker.forwarding import by_controller
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.request import Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
@@ -171,7 +171,4 @@ async def _decided(ctx: Context, method: Callable[..., ControllerResult], reques
         answer: Answer = await ctx.node.controller.submit(handler, request, ctx.api_version, ctx.asker)
         return answer
 
-    if isinstance(ctx.node, ControllerSide):
-        return await decide(ctx, request)
-    answer = pass_on(cast(BrokerContext, ctx), request, decide, always=True)
-    return await answer if isinstance(answer, Coroutine) else answer
+    return await by_controller(ctx, request, decide, always=True)

@@ -7,12 +7,12 @@ request names this broker) is decided here. Each resource has its own result, in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tidelog.broker import loggers
 from tidelog.broker.authorization import DENIED, allows, allows_changes, config_resource, require_on_cluster
-from tidelog.broker.forwarding import pass_on
+from tidelog.broker.forwarding import by_controller
 from tidelog.broker.loggers import LevelChange
 from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerHandler
@@ -73,7 +73,7 @@ async def incremental_alter_configs(
             answers.append(_incremental_answer(resource, error.code, error.detail or None))
     if forwarded:
         wanted = incremental.IncrementalAlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
-        response = await _decided(ctx, wanted, _decide_incremental)
+        response = await by_controller(ctx, wanted, _decide_incremental)
         decided = iter(response.responses)
         answers = [answer or next(decided) for answer in answers]
     return incremental.IncrementalAlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
@@ -94,18 +94,10 @@ async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> le
             answers.append(_legacy_answer(resource, error.code, error.detail or None))
     if forwarded:
         wanted = legacy.AlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
-        response = await _decided(ctx, wanted, _decide_legacy)
+        response = await by_controller(ctx, wanted, _decide_legacy)
         decided = iter(response.responses)
         answers = [answer or next(decided) for answer in answers]
     return legacy.AlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
-
-
-async def _decided(ctx: Context, request: Any, decide: Callable[[Context, Any], Coroutine[Any, Any, Any]]) -> Any:
-    """The response to the resources that the active controller decides."""
-    if isinstance(ctx.node, ControllerSide):
-        return await decide(ctx, request)
-    answer = pass_on(cast(BrokerContext, ctx), request, decide)
-    return await answer if isinstance(answer, Coroutine) else answer
 
 
 async def _decide_incremental(ctx: Context, request: incremental.IncrementalAlterConfigsRequest) -> Any:
