@@ -55,6 +55,15 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         "--scale", type=float, default=1.0, help="times the requests of a sample; below 1 shows only that it runs [1]"
     )
     parser.add_argument("--json", type=Path, help="where all samples go, as JSON [a file under bench/results]")
+    cores = os.sched_getaffinity(0)
+    parser.add_argument(
+        "--core",
+        type=int,
+        default=max(cores),
+        choices=sorted(cores),
+        help="the core that everything runs on, nodes and load: two cores may be two threads of one, and then a node's time "
+        f"depends on what the load does in that moment [{max(cores)}]",
+    )
     parser.add_argument("--data", type=Path, help="a folder below which nodes keep their data [the system's temporary folder]")
     found = parser.parse_args(words)
     found.rounds = found.rounds or (ROUNDS if found.count == "time" else COUNTED_ROUNDS)
@@ -109,6 +118,7 @@ def main() -> int:
         return BROKEN
     default = Path(__file__).resolve().parent.parent / "results" / f"{time.strftime('%Y%m%d-%H%M', time.gmtime())}-pair.json"
     path = args.json or default
+    os.sched_setaffinity(0, {args.core})
     enough_room(args.data or Path(tempfile.gettempdir()), args.scale)
     folder = Path(tempfile.mkdtemp(prefix="tidelog-pair-", dir=args.data))
     try:

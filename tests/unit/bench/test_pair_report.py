@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,7 @@ def test_callgrinds_totals_are_found() -> None:
 
 def test_too_few_rounds_of_time_are_refused() -> None:
     assert program.arguments(["a", "b"]).rounds == 21
+    assert program.arguments(["a", "b"]).core == max(os.sched_getaffinity(0)), "all on one core"
     assert program.arguments(["a", "b", "--count", "instructions"]).rounds == 3
     assert program.arguments(["a", "b", "--rounds", "1", "--scale", "0.1"]).rounds == 1
     with pytest.raises(SystemExit):
