@@ -29,7 +29,7 @@ from tidelog.raft.follower_state import FetchingSnapshot
 from tidelog.raft.log_shape import Fit, Fitness
 from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.raft_log import RaftLog
-from tidelog.raft.voters import ReplicaKey
+from tidelog.raft.voters import ReplicaKey, endpoint_on
 from tidelog.records.control import Endpoint
 
 ENDPOINTS_IN_FETCH = 16
@@ -76,9 +76,14 @@ def fetched_partition(topics: Sequence[Any], index: str) -> Any | None:
 
 
 def _leader_endpoint(standing: Standing, listener: str) -> Endpoint | None:
-    """The leader's address for a request that came in on ``listener``."""
-    endpoints = standing.leader_endpoints
-    return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
+    """The leader's address for a request that came in on ``listener``.
+
+    None where this node has several controller listeners and does not know that one of the leader: on another one, the node that
+    asks would speak the wrong protocol. Its own voters may say more.
+    """
+    known = *standing.leader_endpoints, *standing.log.voters.endpoints_of(standing.leader_id)
+    several = len(standing.config.endpoints) > 1
+    return endpoint_on([each for each in known if each.name == listener] if several else known, listener)
 
 
 def _nodes(standing: Standing, inbound: Inbound, node: Any, since: int) -> list[Any]:

@@ -15,9 +15,9 @@ from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voters import VoterSet
 
 
-def voter_node(voters: VoterSet, node_id: int) -> Node | None:
-    """The address of a voter; None while the set does not have it."""
-    at = voters.endpoint_of(node_id)
+def voter_node(voters: VoterSet, node_id: int, listener: str) -> Node | None:
+    """The address of a voter on this controller listener; None while the set does not have it."""
+    at = voters.endpoint_of(node_id, listener)
     return None if at is None else Node(node_id, at.host, at.port)
 
 
@@ -72,7 +72,8 @@ class Outgoing:
         """The next bootstrap server, or without any the next voter, to ask for the leader."""
         places = [Node(-2 - index, host, port) for index, (host, port) in enumerate(self._config.bootstrap)]
         if not places:
-            nodes = (voter_node(voters, node_id) for node_id in voters.ids if node_id != self._config.key.id)
+            others = (node_id for node_id in voters.ids if node_id != self._config.key.id)
+            nodes = (voter_node(voters, node_id, self._config.listener) for node_id in others)
             places = [node for node in nodes if node is not None]
         for _ in range(len(places)):
             self._bootstrap_turn = (self._bootstrap_turn + 1) % len(places)

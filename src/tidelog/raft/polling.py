@@ -12,6 +12,7 @@ from tidelog.raft.outgoing import voter_node
 from tidelog.raft.quorum import Quorum, deadline_of
 from tidelog.raft.raft_config import NEVER
 from tidelog.raft.responses import lose_prospective
+from tidelog.raft.voters import endpoint_on
 
 
 def poll(quorum: Quorum, now_ms: int) -> int:
@@ -100,7 +101,7 @@ def _candidate(quorum: Quorum, state: Candidate, now_ms: int) -> int:
 def _ask_for_votes(quorum: Quorum, voter_ids: tuple[int, ...], now_ms: int, *, pre_vote: bool) -> int:
     deadline_ms = NEVER
     for voter_id in voter_ids:
-        node, voter = voter_node(quorum.log.voters, voter_id), quorum.log.voters.by_id(voter_id)
+        node, voter = voter_node(quorum.log.voters, voter_id, quorum.config.listener), quorum.log.voters.by_id(voter_id)
         if node is None or voter is None:
             continue
         key = next(each for each in quorum.log.voters.keys if each.id == voter_id)
@@ -123,7 +124,7 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
     period_ms = quorum.config.fetch_timeout_ms // 2
     if now_ms >= state.begin_ms:
         for key in unheard(state, quorum.me, now_ms, period_ms):
-            node = voter_node(quorum.log.voters, key.id)
+            node = voter_node(quorum.log.voters, key.id, quorum.config.listener)
             if node is not None:
                 quorum.out.send(node, messages.begin_request(quorum, key), now_ms)
         state.begun(now_ms + period_ms)
@@ -139,7 +140,7 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
         return now_ms
     deadline_ms = NEVER
     for voter_id in state.unacknowledged:
-        node = voter_node(quorum.log.voters, voter_id)
+        node = voter_node(quorum.log.voters, voter_id, quorum.config.listener)
         if node is not None:
             quorum.out.send(node, messages.end_request(quorum, state), now_ms)
             deadline_ms = min(deadline_ms, quorum.out.ready_at(voter_id))
@@ -161,7 +162,7 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
     if quorum.log.installing:
         quorum.amend(state._replace(deadline_ms=max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)))
         return NEVER
-    leader = _leader_node(state)
+    leader = _leader_node(quorum, state)
     if now_ms >= state.deadline_ms:
         if _may_campaign(quorum):
             quorum.become_prospective(now_ms, "nothing is heard of the leader")
@@ -184,8 +185,9 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
     return min(state.deadline_ms, max(now_ms + 1, quorum.out.ready_at(leader.id)))
 
 
-def _leader_node(state: FollowerState) -> Node:
-    at = state.leader_endpoints[0]
+def _leader_node(quorum: Quorum, state: FollowerState) -> Node:
+    at = endpoint_on(state.leader_endpoints, quorum.config.listener)
+    assert at is not None, state
     return Node(state.leader_id, at.host, at.port)
 
 

@@ -18,7 +18,7 @@ class RaftConfig(NamedTuple):
     key: ReplicaKey
     cluster_id: str
     endpoints: tuple[Endpoint, ...] = ()
-    """This node's controller listeners, the first of them where voters talk to each other."""
+    """This node's controller listeners, in the order of ``listeners``."""
     bootstrap: tuple[tuple[str, int], ...] = ()
     """``controller.quorum.bootstrap.servers``: where to ask for the leader."""
     can_vote: bool = True
@@ -32,6 +32,8 @@ class RaftConfig(NamedTuple):
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1 << 20
     snapshot_max_bytes: int = 1 << 20
+    first_listener: str = ""
+    """The first of ``controller.listener.names``; empty: that of the first endpoint."""
 
     @property
     def voter(self) -> Voter:
@@ -40,5 +42,5 @@ class RaftConfig(NamedTuple):
 
     @property
     def listener(self) -> str:
-        """The listener on which voters reach each other."""
-        return self.endpoints[0].name if self.endpoints else "CONTROLLER"
+        """The listener on which this node reaches controllers. While listeners change, others may choose another (KIP-853)."""
+        return self.first_listener or (self.endpoints[0].name if self.endpoints else "CONTROLLER")

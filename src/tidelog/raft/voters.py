@@ -3,7 +3,7 @@ KIP-853)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tidelog.model.errors import ConfigError
@@ -20,6 +20,11 @@ class ReplicaKey(NamedTuple):
     def is_same(self, other: ReplicaKey) -> bool:
         """Whether ``other`` can be this replica; a key without a directory matches any replica of that id."""
         return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
+
+
+def endpoint_on(endpoints: Sequence[Endpoint], listener: str) -> Endpoint | None:
+    """The endpoint of that controller listener, the first one where none has its name, None without any."""
+    return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
 
 
 class VoterSet(NamedTuple):
@@ -53,10 +58,9 @@ class VoterSet(NamedTuple):
     def by_id(self, node_id: int) -> Voter | None:
         return next((voter for voter in self.voters if voter.voter_id == node_id), None)
 
-    def endpoint_of(self, node_id: int) -> Endpoint | None:
-        """The address of a voter: its first endpoint, which is that of the first controller listener."""
-        voter = self.by_id(node_id)
-        return voter.endpoints[0] if voter is not None and voter.endpoints else None
+    def endpoint_of(self, node_id: int, listener: str) -> Endpoint | None:
+        """The address of a voter for a node that reaches controllers on ``listener``, see ``endpoint_on``."""
+        return endpoint_on(self.endpoints_of(node_id), listener)
 
     def endpoints_of(self, node_id: int) -> tuple[Endpoint, ...]:
         voter = self.by_id(node_id)

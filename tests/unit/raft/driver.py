@@ -145,9 +145,9 @@ def vote_answer(epoch: int, *, granted: bool, error: int = 0, leader: int = -1) 
     return vote.VoteResponse(0, [vote.ResponseTopicData(METADATA_TOPIC, [partition])])
 
 
-def begin_request(leader: int, epoch: int) -> begin.BeginQuorumEpochRequest:
+def begin_request(leader: int, epoch: int, where: Endpoint | None = None) -> begin.BeginQuorumEpochRequest:
     partition = begin.RequestPartitionData(0, disk(1), leader, epoch)
-    where = at(leader)
+    where = where or at(leader)
     return begin.BeginQuorumEpochRequest(
         CLUSTER,
         1,

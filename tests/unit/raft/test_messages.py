@@ -1,9 +1,11 @@
 import pytest
 
-from tests.unit.raft.driver import Driver, fetch_request, vote_request
+from tests.unit.raft.driver import Driver, at, begin_request, disk, fetch_request, vote_request, voters
 from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.raft import messages
+from tidelog.raft.voters import VoterSet
+from tidelog.records.control import Endpoint, Voter
 
 
 def test_a_raft_fetch_is_what_kafka_sends() -> None:
@@ -46,3 +48,17 @@ def test_only_the_metadata_partition_is_spoken_of() -> None:
     assert messages.only_partition(request) is None
     request.topics = []
     assert messages.only_partition(request) is None
+
+
+def test_a_node_with_two_listeners_tells_only_an_address_of_the_one_on_which_it_was_asked() -> None:
+    """The leader's address on another listener would have the node that asks speak TLS to plain text, or the reverse."""
+    secure = Endpoint("SECURE", "secure2", 9193)
+    for known in ((at(2),), (secure,), (at(2), secure)):
+        members = VoterSet.of([Voter(1, disk(1), (at(1),)), Voter(2, disk(2), known), Voter(3, disk(3), (at(3),))])
+        node = Driver(members, endpoints=(at(1), Endpoint("SECURE", "secure1", 9193)), first_listener="SECURE")
+        node.ask(begin_request(2, 1, secure))
+        told = node.ask(vote_request(3, 1)).node_endpoints
+        assert [each.host for each in told] == ([at(2).host] if at(2) in known else [])
+    node = Driver(VoterSet.of([*voters(1, 3).voters, Voter(2, disk(2), (secure,))]))
+    node.ask(begin_request(2, 1, secure))
+    assert [each.host for each in node.ask(vote_request(3, 1)).node_endpoints] == ["secure2"]

@@ -5,7 +5,8 @@ from tidelog.model.machine import Token
 from tidelog.raft.effects import Effects, Inbound, Node, Reply, Send
 from tidelog.raft.outgoing import Outgoing, voter_node
 from tidelog.raft.raft_config import RaftConfig
-from tidelog.raft.voters import ReplicaKey
+from tidelog.raft.voters import ReplicaKey, VoterSet
+from tidelog.records.control import Endpoint, Voter
 
 
 def outgoing(**options: object) -> tuple[Outgoing, Effects]:
@@ -34,6 +35,9 @@ def test_bootstrap_servers_are_asked_in_turn_and_without_any_the_other_voters() 
     assert out.next_place_to_ask(voters(1, 2, 3), 0) is None
 
 
-def test_a_voter_is_reached_at_its_first_endpoint() -> None:
-    assert voter_node(voters(1, 2), 2) == Node(2, at(2).host, at(2).port)
-    assert voter_node(voters(1), 2) is None
+def test_a_voter_is_reached_on_this_nodes_listener_or_on_its_first_one() -> None:
+    assert voter_node(voters(1, 2), 2, "CONTROLLER") == Node(2, at(2).host, at(2).port)
+    assert voter_node(voters(1), 2, "CONTROLLER") is None
+    both = VoterSet.of([Voter(2, disk(2), (at(2), Endpoint("SECURE", "h2", 9102)))])
+    assert voter_node(both, 2, "SECURE") == Node(2, "h2", 9102)
+    assert voter_node(both, 2, "ANOTHER") == Node(2, at(2).host, at(2).port)

@@ -1,5 +1,6 @@
-from tests.unit.raft.driver import Driver, fetch_answer, vote_answer, voters
+from tests.unit.raft.driver import Driver, at, begin_request, disk, fetch_answer, vote_answer, voters
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages import begin_quorum_epoch as begin
 from tidelog.protocol.messages import fetch
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from tidelog.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -7,6 +8,7 @@ from tidelog.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from tidelog.protocol.messages.vote import VoteRequest
+from tidelog.raft.effects import Send
 from tidelog.raft.election import Role
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
@@ -172,3 +174,25 @@ def test_who_wants_to_join_asks_between_two_fetches_when_one_is_parked_at_the_ti
         node.pass_time(1100)
         node.answer(fetch_sent, fetch_answer(2, 1, high_watermark=0))
     assert 2 in node.sends(AddRaftVoterRequest)
+
+
+def test_while_listeners_change_each_node_reaches_the_others_on_its_own_first_one() -> None:
+    """As in a rolling move of the quorum to TLS: nodes have both listeners, and those that were restarted use the other one."""
+
+    def secure(node_id: int) -> Endpoint:
+        return Endpoint("SECURE", f"secure{node_id}", 9193)
+
+    both = VoterSet.of([Voter(each, disk(each), (at(each), secure(each))) for each in (1, 2, 3)])
+    node = Driver(both, endpoints=(at(1), secure(1)), first_listener="SECURE")
+    request = begin_request(2, 1)
+    request.leader_endpoints.append(begin.LeaderEndpoint("SECURE", "secure2", 9193))
+    node.ask(request)
+    assert node.sends(fetch.FetchRequest)[2].to.host == "secure2"
+    node.pass_time(4001)
+    assert {each.to.host for each in node.sends(VoteRequest).values()} == {"secure2", "secure3"}
+    assert {each.to.host for each in _asked_for_votes(Driver(both)).values()} == {at(2).host, at(3).host}
+
+
+def _asked_for_votes(node: Driver) -> dict[int, Send]:
+    node.pass_time(2001)
+    return node.sends(VoteRequest)

@@ -9,3 +9,4 @@ def test_a_replica_says_of_itself_where_its_controller_listeners_are() -> None:
     assert config.voter == Voter(1, disk(1), (at(1),))
     assert config.listener == at(1).name
     assert RaftConfig(ReplicaKey(1, disk(1)), "c").listener == "CONTROLLER"
+    assert config._replace(first_listener="SECURE").listener == "SECURE"

@@ -124,7 +124,7 @@ def test_a_voter_says_where_it_listens_now() -> None:
     assert node.ask(update(2, high=0)).error_code == ErrorCode.INVALID_REQUEST
     answer = node.ask(update(2))
     assert (answer.error_code, answer.current_leader.leader_id, answer.current_leader.port) == (0, 1, at(1).port)
-    endpoint = node.machine.voters.endpoint_of(2)
+    endpoint = node.machine.voters.endpoint_of(2, "CONTROLLER")
     assert endpoint is not None and endpoint.host == "new"
     node.commit()
     appended = len(node.of(AppendControl))

@@ -117,7 +117,7 @@ def _initial_voters(config: BrokerConfig, text: str | None) -> VoterSet | None:
         return None
     if not config.controller_endpoints:
         raise ConfigError("--initial-controllers needs a controller listener: set controller.listener.names and listeners.")
-    return parse_initial_controllers(text, config.controller_endpoints[0].listener)
+    return parse_initial_controllers(text, config.controller_listener_names[0].upper())
 
 
 def _check_quorum(config: BrokerConfig, standalone: bool, initial: str | None, no_initial: bool) -> None:

@@ -79,8 +79,13 @@ def _configured(config: BrokerConfig) -> VoterSet:
     others."""
     if config.embedded and not config.voters and not config.controller_quorum_bootstrap_servers:
         return VoterSet.of([Voter(config.node_id, bytes(16), ())])
-    name = config.controller_listener_names[0].upper() if config.controller_listener_names else "CONTROLLER"
+    name = _first_listener(config) or "CONTROLLER"
     return VoterSet.of(Voter(each.id, bytes(16), (Endpoint(name, each.host, each.port),)) for each in config.voters)
+
+
+def _first_listener(config: BrokerConfig) -> str:
+    """Where this node reaches controllers, as Kafka does: the first of ``controller.listener.names``."""
+    return config.controller_listener_names[0].upper() if config.controller_listener_names else ""
 
 
 def _raft_config(config: BrokerConfig, where: MetadataDir, endpoints: list[EndPoint]) -> RaftConfig:
@@ -100,6 +105,7 @@ def _raft_config(config: BrokerConfig, where: MetadataDir, endpoints: list[EndPo
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        first_listener=_first_listener(config),
     )
 
 

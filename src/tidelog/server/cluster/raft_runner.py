@@ -33,6 +33,7 @@ from tidelog.raft.effects import (
 from tidelog.raft.log_changes import snapshot_part
 from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.shared_reads import SharedReads
+from tidelog.raft.voters import endpoint_on
 from tidelog.server.cluster.controller_runner import ControllerRunner
 from tidelog.server.cluster.metadata_sync import MetadataSync
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin
@@ -119,8 +120,9 @@ class RaftRunner:
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
         """The leader's address, if known."""
-        endpoints = self.member.machine.quorum.leader_endpoints
-        return (endpoints[0].host, endpoints[0].port) if endpoints else None
+        quorum = self.member.machine.quorum
+        at = endpoint_on(quorum.leader_endpoints, quorum.config.listener)
+        return None if at is None else (at.host, at.port)
 
     # Events
 

@@ -32,16 +32,16 @@ class Registration:
         member = self._runner.member
         quorum = member.machine.quorum
         known = member.image.controllers.get(self._me.id)
-        if self._asking or quorum.leader_id in (-1, self._me.id) or not quorum.leader_endpoints:
+        at = self._runner.leader_endpoint
+        if self._asking or quorum.leader_id in (-1, self._me.id) or at is None:
             return
         if member.image.metadata_version < CONTROLLER_REGISTRATION_MV:
             return
         if known is not None and known.incarnation_id == self._me.incarnation_id:
             return
-        at = quorum.leader_endpoints[0]
         self._asking = True
         self._requests += 1
-        self._peers.send(self._requests, Node(quorum.leader_id, at.host, at.port), self._request())
+        self._peers.send(self._requests, Node(quorum.leader_id, *at), self._request())
 
     def _request(self) -> ControllerRegistrationRequest:
         me = self._me

@@ -49,3 +49,27 @@ def test_without_voters_and_without_an_address_to_ask_a_member_is_refused(tmp_pa
         open_member(BrokerConfig.from_properties(settings), runtime, where, ports={"CONTROLLER": 9093})
     loop.run_until_complete(runtime.close())
     loop.close()
+
+
+def test_controllers_are_reached_on_the_first_of_the_controller_listeners(tmp_path: Path) -> None:
+    """In whatever order ``listeners`` has them: as Kafka, whose nodes move to another listener by naming it first."""
+    path = str(tmp_path / "data")
+    format_dirs(FS, FormatRequest([path], 1, CLUSTER), rng=random.Random(1), now_ms=NOW)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "log.dirs": path,
+        "listeners": "PLAINTEXT://localhost:0,OLD://localhost:1,NEW://localhost:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OLD:PLAINTEXT,NEW:PLAINTEXT",
+        "controller.listener.names": "new,old",
+        "controller.quorum.voters": "1@localhost:2",
+    }
+    loop = new_event_loop()
+    runtime = LoopRuntime(loop)
+    where = MetadataDir(FS, path, directory_id(1), CLUSTER)
+    member = open_member(BrokerConfig.from_properties(settings), runtime, where, ports={})
+    assert member.config.raft.listener == "NEW"
+    assert {each.name for each in member.config.raft.endpoints} == {"OLD", "NEW"}
+    member.log.close()
+    loop.run_until_complete(runtime.close())
+    loop.close()
