@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,9 +129,14 @@ $(VENV)/.site: pyproject.toml $(VENV)/.run
 site: $(VENV)/.site ## The documentation with search and API pages, in build/site; links are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
 
-bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hour and more
+bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds, then the rows of bench-tls; an hour and more
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench.secure
+
+bench-tls: $(VENV)/.dev ## TLS and SASL_SSL beside a warm Apache Kafka and a C limit, into docs/benchmarks.md; fifteen minutes (ARGS=--short; needs libssl-dev)
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.secure $(if $(findstring --short,$(ARGS)),,--write docs/benchmarks.md) $(ARGS)
 
 bench-spark: $(VENV)/.spark ## Spark's half beside Spark's Kafka connector: reading, landing, latency, two workers; two hours
 	$(BIN)/python tools/jars.py
@@ -147,6 +152,7 @@ bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench
 bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench --smoke $(ARGS)
+	$(BIN)/python -m bench.secure --short
 
 compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS='--nodes 3 NAME...')
 	$(BIN)/python tools/judges.py $(or $(JUDGES),$(error say where the judges are: make compat JUDGES=DIR)) $(ARGS)

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.jars import cache
@@ -18,19 +19,24 @@ class NoCompiler(Exception):
     """There is no C compiler, or it refuses; the text says which."""
 
 
-def program(name: str) -> Path:
-    """The program made of ``NAME.c`` beside this file. Raises NoCompiler."""
-    source = HERE / f"{name}.c"
+def program(name: str, folder: Path = HERE, libraries: Sequence[str] = ()) -> Path:
+    """The program made of ``NAME.c`` in the folder, linked with these libraries. Raises NoCompiler."""
+    source = folder / f"{name}.c"
     compiler = shutil.which("cc")
     if compiler is None:
         raise NoCompiler("no C compiler (cc): install gcc or clang")
-    flags = [*FLAGS, "-msse4.2"] if platform.machine() in {"x86_64", "AMD64"} else [*FLAGS]
-    stamp = hashlib.sha256(source.read_bytes() + " ".join(flags).encode()).hexdigest()[:12]
+    flags = [*FLAGS, "-I", str(HERE), *(["-msse4.2"] if platform.machine() in {"x86_64", "AMD64"} else [])]
+    linked = [f"-l{library}" for library in libraries]
+    texts = [source, *sorted({*HERE.glob("*.h"), *folder.glob("*.h")})]
+    stamp = hashlib.sha256(b"".join(text.read_bytes() for text in texts) + " ".join([*FLAGS, *linked]).encode()).hexdigest()[:12]
     target = cache() / "pair" / f"{name}-{stamp}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = target.with_suffix(".new")
-        done = subprocess.run([compiler, *flags, "-o", str(fresh), str(source)], capture_output=True, text=True, check=False)
+        command = [compiler, *flags, "-o", str(fresh), str(source), *linked]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode and "openssl/" in done.stderr and "No such file" in done.stderr:
+            raise NoCompiler(f"{source.name} needs OpenSSL's headers: install libssl-dev (Debian) or openssl-devel (Fedora)")
         if done.returncode:
             raise NoCompiler(f"{source.name} does not compile:\n{done.stderr}")
         fresh.replace(target)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from bench.pair import counting, servers, tasks
 from bench.pair.checkouts import Checkout
@@ -18,6 +19,7 @@ from bench.pair.rows import BATCH_16K, Load, Task, tail_frames
 from bench.pair.sampling import TAIL_GAP_US, LoadResult, Sample, generate, server_usage, timed, together
 from bench.pair.servers import Server
 
+Turning = TypeVar("Turning")
 WARM, COUNTED_WARM = 2_000, 300
 COUNTED_TAIL_GAP_US = 20_000
 OLD, NEW, LIMIT = "old", "new", "limit"
@@ -107,7 +109,7 @@ def started(side: Side, group: str, home: Path, seed: int, *, count: bool) -> Se
     return servers.node(side.checkout, home, seed, prefix(0))
 
 
-def turned(sides: Sequence[Side], by: int) -> list[Side]:
+def turned(sides: Sequence[Turning], by: int) -> list[Turning]:
     """The sides in another order: each is first, second and last equally often."""
     first = by % len(sides)
     order = [*sides[first:], *sides[:first]]
