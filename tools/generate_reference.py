@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tidelog.broker.api import Needs, Route
+from tidelog.broker.deferred import loaded
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.config import (
@@ -151,7 +152,7 @@ def api_rows(apis: Mapping[int, Route]) -> Iterable[tuple[str, ...]]:
             continue
         name = registry.request_class(key).NAME.removesuffix("Request")
         told = "" if api.told == api.versions else f"{api.told[0]} to {api.told[1]}"
-        doc = (route.handler.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        doc = (loaded(route.handler).__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
         served = f"{api.versions[0]} to {api.versions[1]}"
         forwarded = "yes" if api.forwarded else ""
         quota = "" if api.quota is Kind.REQUEST else code(api.quota.value)

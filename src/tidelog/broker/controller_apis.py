@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.answer_types import CLOSE_CONNECTION
-from tidelog.broker.apis.topics import reassignments
 from tidelog.broker.authorization import cluster_operations
 from tidelog.broker.node import ControllerContext
 from tidelog.broker.ports import ControllerHandler
@@ -20,10 +19,12 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
-from tidelog.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
+
+if TYPE_CHECKING:
+    from tidelog.protocol.messages.list_partition_reassignments import (
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+    )
 
 _BROKERS = 1
 _CONTROLLERS = 2
@@ -78,6 +79,9 @@ async def broker_heartbeat(ctx: ControllerContext, request: BrokerHeartbeatReque
 
 def list_reassignments(ctx: ControllerContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
     """Forwarded by Apache Kafka's brokers. Error: NOT_CONTROLLER, because the active controller may have newer state."""
+    from tidelog.broker.apis.topics import reassignments  # Only administrators ask.
+    from tidelog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+
     if ctx.node.quorum.leader_id != ctx.node.node_id:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
     return reassignments.list_partition_reassignments(ctx, request)

@@ -17,6 +17,7 @@ from typing import Any
 from tidelog.broker.answer_types import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_for_request
+from tidelog.broker.deferred import loaded
 from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
@@ -40,7 +41,7 @@ class _Served:
     def __init__(self, route: Route) -> None:
         self.key = route.api.key
         self.first, self.last = route.api.versions
-        self.handler: Handler = forwarding(route) if route.forwards else route.handler
+        self.handler: Handler = forwarding(route) if route.forwards else loaded(route.handler)
         self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
         self.refuse = route.api.refuse
         self.needs = None if route.forwards else route.needs.on_cluster

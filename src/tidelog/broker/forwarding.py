@@ -14,6 +14,7 @@ from typing import Any, cast
 from tidelog.broker.answer_types import Answer, Later
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_for_request
+from tidelog.broker.deferred import loaded
 from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerIsHere, NotServedByController
 from tidelog.broker.request import Context
@@ -23,7 +24,7 @@ from tidelog.protocol.api_keys import ApiKey
 
 def forwarding(route: Route) -> Handler:
     """The handler of a route that forwards. Where it runs here, the permission on the cluster is checked first."""
-    operation, handler = route.needs.on_cluster, route.handler
+    operation, handler = route.needs.on_cluster, loaded(route.handler)
 
     def decide(ctx: BrokerContext, request: Any) -> Answer | Later:
         if operation is not None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidelog.broker.api import NOTHING, Api, by_resource, on_cluster
-from tidelog.broker.apis.cluster import acls, delegation_tokens, sasl, scram
+from tidelog.broker.deferred import deferred
 from tidelog.broker.refusals import regular
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from tidelog.broker.apis.cluster import acls, delegation_tokens, sasl, scram
+else:
+    acls, delegation_tokens, sasl, scram = deferred("cluster", "acls", "delegation_tokens", "sasl", "scram")
 
 SECURITY_APIS: tuple[Api, ...] = (
     Api(ApiKey.SASL_HANDSHAKE, (0, 1), broker=sasl.sasl_handshake, controller=sasl.sasl_handshake, needs=NOTHING),

@@ -7,14 +7,17 @@ Apache Kafka's brokers and controllers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidelog.broker import controller_apis, envelope
 from tidelog.broker.api import NOTHING, Api, by_resource, on_brokers, on_cluster, on_controllers
-from tidelog.broker.apis.cluster import client_quotas, cluster, features, quorum, raft_voters, switched_off, versions
+from tidelog.broker.apis.cluster import cluster, versions
 from tidelog.broker.apis.groups import consumer_groups, find_coordinator, group_offsets, groups
-from tidelog.broker.apis.records import fetch, offsets, produce, producers
-from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, metadata, partitions, reassignments, topics
-from tidelog.broker.apis.transactions import transaction_admin, transactions, txn_markers, txn_offsets
+from tidelog.broker.apis.records import fetch, offsets, produce
+from tidelog.broker.apis.topics import metadata, topics
+from tidelog.broker.apis.transactions import transactions, txn_markers, txn_offsets
 from tidelog.broker.controller_apis import raft
+from tidelog.broker.deferred import deferred
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import each_and_whole, regular
 from tidelog.broker.security_table import SECURITY_APIS
@@ -23,6 +26,21 @@ from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import API_FACTS, ApiKey
 from tidelog.protocol.fastpath import read_fetch, read_produce
+
+if TYPE_CHECKING:
+    from tidelog.broker.apis.cluster import client_quotas, features, quorum, raft_voters, switched_off
+    from tidelog.broker.apis.records import producers
+    from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, partitions, reassignments
+    from tidelog.broker.apis.transactions import transaction_admin
+else:
+    client_quotas, features, quorum, raft_voters, switched_off = deferred(
+        "cluster", "client_quotas", "features", "quorum", "raft_voters", "switched_off"
+    )
+    (producers,) = deferred("records", "producers")
+    alter_configs, configs, log_dirs, partitions, reassignments = deferred(
+        "topics", "alter_configs", "configs", "log_dirs", "partitions", "reassignments"
+    )
+    (transaction_admin,) = deferred("transactions", "transaction_admin")
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
     ResourceType.TOPIC,

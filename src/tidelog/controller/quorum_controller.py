@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.controller import (
     activation,
@@ -18,16 +18,11 @@ from tidelog.controller import (
     automatic_elections,
     broker_lifecycle,
     broker_registration,
-    client_quotas,
     controller_registration,
-    create_partitions,
     dynamic_configs,
-    elect_leaders,
     producer_ids,
-    reassignments,
     replica_directories,
     topics,
-    update_features,
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
@@ -37,29 +32,31 @@ from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.ids import NO_BROKER
 from tidelog.model.ports import Rng
-from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from tidelog.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
-from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
-from tidelog.protocol.messages.alter_partition import AlterPartitionRequest
-from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest
-from tidelog.protocol.messages.create_acls import CreateAclsRequest
-from tidelog.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
-from tidelog.protocol.messages.create_topics import CreateTopicsRequest
-from tidelog.protocol.messages.delete_acls import DeleteAclsRequest
-from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
-from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
-from tidelog.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from tidelog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tidelog.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
 from tidelog.security.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+    from tidelog.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
+    from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
+    from tidelog.protocol.messages.alter_partition import AlterPartitionRequest
+    from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+    from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+    from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+    from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+    from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
+    from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest
+    from tidelog.protocol.messages.create_acls import CreateAclsRequest
+    from tidelog.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+    from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
+    from tidelog.protocol.messages.create_topics import CreateTopicsRequest
+    from tidelog.protocol.messages.delete_acls import DeleteAclsRequest
+    from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
+    from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
+    from tidelog.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+    from tidelog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from tidelog.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+    from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+    from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
 
 Handler = Callable[[Any, int], ControllerResult]
 """A method of QuorumController: (request, now_ms) -> ControllerResult. It may raise KafkaError: the whole request fails."""
@@ -239,12 +236,20 @@ class QuorumController:
         return topics.delete_topics(self._decision, request, quota)
 
     def create_partitions(self, request: CreatePartitionsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
+        from tidelog.controller import (
+            create_partitions,
+        )  # Only for requests of administrators.
+
         return create_partitions.create_partitions(self._decision, request, quota)
 
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import elect_leaders
+
         return elect_leaders.elect_leaders(self._decision, request)
 
     def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import reassignments
+
         return reassignments.alter_partition_reassignments(self._decision, request)
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, now_ms: int) -> ControllerResult:
@@ -254,6 +259,8 @@ class QuorumController:
         return dynamic_configs.alter_configs(self._decision, request)
 
     def alter_client_quotas(self, request: AlterClientQuotasRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import client_quotas
+
         return client_quotas.alter_client_quotas(self._decision, request)
 
     def alter_user_scram_credentials(self, request: AlterUserScramCredentialsRequest, now_ms: int) -> ControllerResult:
@@ -299,4 +306,6 @@ class QuorumController:
         return replica_directories.assign_replicas_to_dirs(self._decision, request)
 
     def update_features(self, request: UpdateFeaturesRequest, now_ms: int, version: int = 2) -> ControllerResult:
+        from tidelog.controller import update_features
+
         return update_features.update_features(self._decision, request, version)

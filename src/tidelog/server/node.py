@@ -14,7 +14,7 @@ import os
 import socket
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker import controller_reports
 from tidelog.broker.api import Route
@@ -36,10 +36,12 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.log_loading import OpenLogs, close_logs, load_logs, open_logs
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.listener import Listener
-from tidelog.server.upkeep.monitoring import Monitoring
-from tidelog.server.upkeep.node_metrics import on_loop
+from tidelog.server.upkeep.unmonitored import monitoring_of
 from tidelog.storage.log_dir import previous_broker_epoch
 from tidelog.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from tidelog.metrics.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class Node:
         self.runtime = runtime
         self.failed = asyncio.Event()
         """Set when the node cannot continue: the disk of its metadata log failed, or all of its log dirs did."""
-        self.monitoring = Monitoring(self)
+        self.monitoring = monitoring_of(self)
         self._apis = apis
         self._fs = fs or DiskFileSystem()
         self._failure: Exception | None = None
@@ -181,7 +183,7 @@ class Node:
         parts.replication.start()
         if membership.replica.auditing is not None:
             membership.replica.auditing.serve(parts.broker)
-        self.monitoring.serve(on_loop(parts), parts.logs.manager.dirs, membership.life.why_not_ready)
+        self.monitoring.serve(lambda: _metrics(parts), parts.logs.manager.dirs, membership.life.why_not_ready)
         for listener in parts.listeners:
             undo.callback(listener.stop_accepting)
             listener.open()
@@ -238,6 +240,12 @@ class Node:
         if self._parts is not None:
             log.critical("the metadata log failed, the node stops: %s", problem)
         self.failed.set()
+
+
+def _metrics(parts: BrokerParts) -> Registry:
+    from tidelog.server.upkeep.node_metrics import on_loop  # Only a node that is monitored.
+
+    return on_loop(parts)
 
 
 def _accept(listeners: Iterable[Listener]) -> None:

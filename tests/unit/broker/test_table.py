@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelog.broker.deferred import loaded
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.table import API_TABLE, BROKER_APIS, CONTROLLER_APIS, RAFT_APIS
 from tidelog.protocol.api_keys import API_FACTS, ApiKey
@@ -25,7 +26,7 @@ def test_produce_is_advertised_from_version_zero_so_that_librdkafka_compresses()
 
 def test_every_handler_says_who_sends_it_and_what_it_may_answer() -> None:
     routes = [*BROKER_APIS.values(), *CONTROLLER_APIS.values()]
-    assert [route.api.key.name for route in routes if not (route.handler.__doc__ or "").strip()] == []
+    assert [route.api.key.name for route in routes if not (loaded(route.handler).__doc__ or "").strip()] == []
 
 
 def test_what_the_raft_machine_answers_are_its_own_handlers() -> None:

@@ -244,13 +244,49 @@ ONLY_WHERE_SWITCHED_ON = (
 """A name, or how names begin; ``ssl`` is not among them, because asyncio imports it."""
 
 
-def test_a_plaintext_node_loads_nothing_of_security() -> None:
+NEVER_ASKED_FOR = (
+    "tidelog.broker.apis.cluster.acls",
+    "tidelog.broker.apis.cluster.client_quotas",
+    "tidelog.broker.apis.cluster.delegation_tokens",
+    "tidelog.broker.apis.cluster.features",
+    "tidelog.broker.apis.cluster.quorum",
+    "tidelog.broker.apis.cluster.raft_voters",
+    "tidelog.broker.apis.cluster.sasl",
+    "tidelog.broker.apis.cluster.scram",
+    "tidelog.broker.apis.cluster.switched_off",
+    "tidelog.broker.apis.records.producers",
+    "tidelog.broker.apis.topics.alter_configs",
+    "tidelog.broker.apis.topics.configs",
+    "tidelog.broker.apis.topics.log_dirs",
+    "tidelog.broker.apis.topics.partitions",
+    "tidelog.broker.apis.transactions.transaction_admin",
+    "tidelog.controller.client_quotas",
+    "tidelog.controller.create_partitions",
+    "tidelog.controller.elect_leaders",
+    "tidelog.controller.reassignments",
+    "tidelog.controller.update_features",
+    "tidelog.metrics.catalog",
+    "tidelog.protocol.messages.alter_user_scram_credentials",
+    "tidelog.protocol.messages.create_acls",
+    "tidelog.protocol.messages.create_delegation_token",
+    "tidelog.protocol.messages.delete_acls",
+    "tidelog.protocol.messages.describe_acls",
+    "tidelog.replication.fetcher",
+    "tidelog.replication.follower_log",
+    "tidelog.server.upkeep.http",
+    "tidelog.server.upkeep.monitoring",
+    "tidelog.server.upkeep.node_metrics",
+)
+"""Requests that a producer does not send, and what a node needs only to follow another one, or to be monitored."""
+
+
+def test_a_plaintext_node_loads_nothing_of_security_and_nothing_that_it_is_not_asked_for() -> None:
     """What a node loads for a feature that is off costs every node and every test its time and memory."""
     script = (
         "import sys, tidelog.cli.main, tidelog.cli.start\n"
         "from tidelog.testing import Broker\n"
         "with Broker() as broker: broker.produce('t', 'v')\n"
-        f"off = tuple({ONLY_WHERE_SWITCHED_ON!r})\n"
+        f"off = {(*ONLY_WHERE_SWITCHED_ON, *NEVER_ASKED_FOR)!r}\n"
         "print(sorted(name for name in sys.modules if name.startswith(off) and name != 'tidelog.security.principal'))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidelog.config.listeners import address_text
 from tidelog.config.resolve import BrokerConfig
@@ -24,9 +25,11 @@ from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.listener import Listener
-from tidelog.server.upkeep.monitoring import Monitoring
-from tidelog.server.upkeep.node_metrics import of_controller
+from tidelog.server.upkeep.unmonitored import monitoring_of
 from tidelog.storage.log_dir import LogDir, check_same_owner
+
+if TYPE_CHECKING:
+    from tidelog.metrics.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +48,7 @@ class ControllerNode:
         self.runtime = runtime
         self.failed = asyncio.Event()
         """Set when the node cannot continue: its disk failed, or the quorum has lost committed records."""
-        self.monitoring = Monitoring(self)
+        self.monitoring = monitoring_of(self)
         self._fs = fs or DiskFileSystem()
         self._parts: ControllerParts | None = None
 
@@ -108,7 +111,7 @@ class ControllerNode:
         replica.listen(sockets)
         for listener in replica.listeners:
             undo.callback(listener.stop_accepting)
-        self.monitoring.serve(of_controller(replica, log_dir, self._fs), [log_dir], lambda: _why_not_ready(replica))
+        self.monitoring.serve(lambda: self._metrics(replica, log_dir), [log_dir], lambda: _why_not_ready(replica))
         return ControllerParts(log_dir, replica)
 
     async def stop(self) -> None:
@@ -122,6 +125,11 @@ class ControllerNode:
         points = self.config.controller_endpoints
         where = ", ".join(f"{each.listener}://{address_text(each.host, self.ports[each.listener])}" for each in points)
         return f"tidelog is ready: controller {self.config.node_id} at {where}, started in {seconds:.2f} s"
+
+    def _metrics(self, replica: MetadataReplica, log_dir: LogDir) -> Registry:
+        from tidelog.server.upkeep.node_metrics import of_controller  # Only a node that is monitored.
+
+        return of_controller(replica, log_dir, self._fs)
 
     def _open_dir(self, undo: AsyncExitStack) -> tuple[LogDir, str]:
         """Opens only the metadata log's directory: a controller has no other data. Returns it with the cluster id."""

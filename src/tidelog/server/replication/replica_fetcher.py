@@ -43,6 +43,17 @@ FLUSH_DEADLINE_MS = 60_000
 LEADER_ACKS = 1
 
 
+def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
+    """replica.fetch.* of this broker."""
+    return FetcherSettings(
+        max_wait_ms=config.replica_fetch_wait_max_ms,
+        min_bytes=config.replica_fetch_min_bytes,
+        max_bytes=config.replica_fetch_response_max_bytes,
+        partition_max_bytes=config.replica_fetch_max_bytes,
+        backoff_ms=config.replica_fetch_backoff_ms,
+    )
+
+
 class Leaders(Protocol):
     """Where leaders are, and what a fetcher says of this broker."""
 

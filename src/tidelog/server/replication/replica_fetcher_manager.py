@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tidelog.broker.ports import Controller
@@ -23,14 +24,15 @@ from tidelog.config.startup_checks import RACK_AWARE_SELECTOR
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import EMPTY_IMAGE, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.errors import KafkaError
-from tidelog.replication.fetcher import FetcherSettings
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.throttle import ReplicationQuota, Throttles, throttled_partitions
 from tidelog.server.cluster.channels import Channel, ChannelError, Channels
 from tidelog.server.replication.repairing import Repairing
-from tidelog.server.replication.replica_fetcher import Following
 from tidelog.server.runtime import Alarm, LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.server.replication.replica_fetcher import Following
 
 log = logging.getLogger(__name__)
 
@@ -42,17 +44,6 @@ LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.repl
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 """Dynamic settings of brokers only, in bytes per second."""
 THROTTLED = frozenset(("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"))
-
-
-def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
-    """replica.fetch.* of this broker."""
-    return FetcherSettings(
-        max_wait_ms=config.replica_fetch_wait_max_ms,
-        min_bytes=config.replica_fetch_min_bytes,
-        max_bytes=config.replica_fetch_response_max_bytes,
-        partition_max_bytes=config.replica_fetch_max_bytes,
-        backoff_ms=config.replica_fetch_backoff_ms,
-    )
 
 
 def _rate(settings: Mapping[str, str], name: str) -> int | None:
@@ -140,6 +131,9 @@ class Replication:
         number = (crc32(partition.topic.encode()) + partition.index) % self.config.num_replica_fetchers
         fetcher = self.fetchers.get((leader, number))
         if fetcher is None:
+            # Imported on demand: a node that leads all its partitions follows none.
+            from tidelog.server.replication.replica_fetcher import Following, fetcher_settings
+
             fetcher = self.fetchers[leader, number] = Following(self, leader, number, fetcher_settings(self.config))
             fetcher.start()
         return fetcher

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.config.tidelog_options import HTTP_SECURITY
@@ -15,11 +15,8 @@ from tidelog.server.upkeep import node_metrics
 from tidelog.server.upkeep.http import Answer, HttpServer
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from tidelog.config.resolve import BrokerConfig
     from tidelog.metrics.registry import Family, Registry
-    from tidelog.server.runtime import LoopRuntime
+    from tidelog.server.upkeep.unmonitored import Monitored, Sources
     from tidelog.storage.log_dir import LogDir
 
 log = logging.getLogger(__name__)
@@ -27,14 +24,6 @@ log = logging.getLogger(__name__)
 _OPTION = "tidelog.http.listener"
 
 STARTING = "the node is starting"
-
-
-class Monitored(Protocol):
-    """What monitoring needs from a node."""
-
-    config: BrokerConfig
-    runtime: LoopRuntime
-    failed: asyncio.Event
 
 
 class Monitoring:
@@ -83,9 +72,10 @@ class Monitoring:
         self._server.guard = guard
         return "https" if guard.speaks_tls else "http"
 
-    def serve(self, metrics: Registry, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
-        """``metrics``: the node's own metrics, collected on the loop. ``why_not_ready``: None when the node is ready."""
-        self._on_loop = metrics
+    def serve(self, metrics: Sources, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
+        """``metrics``: makes the node's own metrics, which are collected on the loop. ``why_not_ready``: None when the node is
+        ready."""
+        self._on_loop = metrics()
         self._in_thread = node_metrics.in_thread(log_dir.path for log_dir in dirs)
         self._dirs = dirs
         self._why_not_ready = why_not_ready

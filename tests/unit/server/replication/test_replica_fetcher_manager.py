@@ -8,7 +8,7 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tidelog.replication.fetcher import FetcherSettings
 from tidelog.replication.throttle import ALL
-from tidelog.server.replication.replica_fetcher_manager import fetcher_settings
+from tidelog.server.replication.replica_fetcher import fetcher_settings
 
 
 def test_replication_stops_as_often_as_it_is_told_to() -> None:
