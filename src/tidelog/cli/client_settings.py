@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from tidelog.cli import refusal
 from tidelog.cli.refusal import text_of
@@ -57,6 +59,9 @@ ASSIGNORS = {
     "stickyassignor": "cooperative-sticky",
 }
 STORES = ("ssl.truststore.", "ssl.keystore.")
+OF_TOKENS = ("sasl.oauthbearer.", "sasl.login.callback.handler.class", "sasl.jaas.config", "https.ca.location")
+UNKNOWN_LIFE_S = 300
+"""After how long librdkafka asks for another token, if the token does not say when it ends."""
 _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -77,11 +82,13 @@ def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings for librdkafka. ConfigError for unsupported ones; a note on stderr for those without effect."""
-    result = _stores(settings)
+def to_librdkafka(settings: Mapping[str, str]) -> dict[str, Any]:
+    """The settings for librdkafka: texts, and a function where it needs one. ConfigError for unsupported ones; a note on stderr
+    for those without effect."""
+    stores, tokens = _stores(settings), _tokens(settings)
+    result: dict[str, Any] = {**stores, **tokens}
     for name, value in settings.items():
-        if name.startswith(STORES) or (result and name == "ssl.key.password"):
+        if name.startswith(STORES) or (stores and name == "ssl.key.password") or (tokens and name.startswith(OF_TOKENS)):
             continue
         if name in JAVA_ONLY or name.startswith(("key.deserializer.", "value.deserializer.")):
             print(f"The setting {name} is one of Java clients; it does nothing here.", file=sys.stderr)
@@ -113,6 +120,29 @@ def _stores(settings: Mapping[str, str]) -> dict[str, str]:
         "ssl.key.password": found.key_password,
     }
     return {name: text for name, text in made.items() if text is not None}
+
+
+def _tokens(settings: Mapping[str, str]) -> dict[str, Any]:
+    """A function that gives librdkafka the tokens of OAUTHBEARER, unless it gets them itself, by its own settings."""
+    if settings.get("sasl.mechanism") != "OAUTHBEARER" or "sasl.oauthbearer.method" in settings:
+        return {}
+    if "sasl.oauthbearer.token.endpoint.url" not in settings:
+        return {}
+    from tidelog.client.net.bearer_tokens import BearerTokens
+    from tidelog.client.oauth import life_s
+    from tidelog.client.settings import parse_admin_settings
+
+    own = {name: value for name, value in settings.items() if name.startswith((*OF_TOKENS, "sasl.mechanism", "security."))}
+    sasl = parse_admin_settings(own, "localhost:1").sasl
+    if sasl is None or sasl.oauth is None:
+        return {}
+    tokens = BearerTokens(sasl.oauth)
+
+    def current(_: str) -> tuple[str, float]:
+        token, now = tokens.token(), time.time()  # noqa: TID251
+        return token, now + (life_s(token, now) or UNKNOWN_LIFE_S)
+
+    return {"oauth_cb": current}
 
 
 def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:

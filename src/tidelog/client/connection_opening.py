@@ -1,5 +1,5 @@
-"""The opening of a connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152), and how long it may
-take (KIP-601).
+"""The opening of a connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152), how long it may
+take (KIP-601), and when the client logs in again (KIP-368).
 
 An opening is a generator that yields frames to send and receives the response to each; every driver runs the same one.
 """
@@ -16,8 +16,13 @@ from tidelog.model.errors import ErrorCode, ProtocolViolation
 if TYPE_CHECKING:
     from tidelog.client.settings import Sasl
 
-Opening = Generator[bytes, Any, None]
+Opening = Generator[bytes, Any, int]
+"""Returns how long the session lasts in ms; 0: until the connection ends."""
 _SASL_ROUNDS = 4
+EARLIEST_SHARE, LATEST_SHARE = 0.85, 0.95
+"""Of a session's lifetime, as in Java's clients: connections that opened together do not log in again at the same moment."""
+LEAST_BETWEEN_S = 1.1
+"""Brokers refuse a second login within a second of the first."""
 
 
 class SetupTimeout(NamedTuple):
@@ -36,17 +41,36 @@ class SetupTimeout(NamedTuple):
         return min(self.first_ms * 2.0 ** min(failures, 30) * spread, float(max(self.first_ms, self.longest_ms)))
 
 
+class SessionClock:
+    """When a connection has to log in again (KIP-368). Times in seconds of one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._due_s: float | None = None
+
+    def began(self, lifetime_ms: int, now_s: float, spread: float) -> None:
+        """A session of ``lifetime_ms`` (0: no end) begins. ``spread``: random, from 0.0 to 1.0."""
+        share = EARLIEST_SHARE + (LATEST_SHARE - EARLIEST_SHARE) * spread
+        self._due_s = now_s + max(lifetime_ms / 1000 * share, LEAST_BETWEEN_S) if lifetime_ms > 0 else None
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether the client logs in again before its next request. A login after the end of the session is in time, too:
+        brokers end it at the next request that is none."""
+        return self._due_s is not None and now_s >= self._due_s
+
+
 def versions(machine: ClientConnection) -> Opening:
     """Negotiate versions. ProtocolViolation when the broker answers with an error."""
     again = machine.welcomed((yield machine.hello()))
     if again is not None:
         machine.welcomed((yield again))
+    return 0
 
 
 def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "") -> Opening:
-    """Authenticate the client. NotAuthenticated when that fails.
+    """Authenticate the client, on a new connection or again on one that is open. NotAuthenticated when that fails.
 
-    ``nonce``: see ``ScramConversation``; ``prefix``: what users write before setting names.
+    ``sasl``: for OAUTHBEARER with the token as the password. ``nonce``: see ``ScramConversation``; ``prefix``: what users write
+    before setting names.
     """
     from tidelog.client.sasl import conversation
     from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -70,11 +94,12 @@ def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: s
         answer = yield machine.request(SaslAuthenticateRequest(auth_bytes=message or b""))
         if answer.error_code:
             why = answer.error_message or ErrorCode(answer.error_code).name
-            raise NotAuthenticated(f"{address} refuses user {sasl.username!r} ({sasl.mechanism}): {why}")
+            who = f"user {sasl.username!r}" if sasl.username else "the token"
+            raise NotAuthenticated(f"{address} refuses {who} ({sasl.mechanism}): {why}")
         try:
             message = talk.answer(bytes(answer.auth_bytes))
         except ProtocolViolation as violation:
             raise NotAuthenticated(f"{sasl.mechanism} with {address} failed: {violation}") from violation
         if message is None:
-            return
+            return int(answer.session_lifetime_ms)
     raise NotAuthenticated(f"{sasl.mechanism} with {address} does not come to an end")

@@ -1,7 +1,7 @@
-"""The client's side of SASL: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), bytes in, bytes out.
+"""The client's side of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) and OAUTHBEARER (RFC 7628), bytes in, bytes out.
 
 The caller supplies the nonce and carries the bytes in SaslAuthenticate requests. Invariant: SCRAM completes only after the server
-has proved that it knows the password too; PLAIN has no such proof and is meant for TLS.
+has proved that it knows the password too; PLAIN and OAUTHBEARER have no such proof and are meant for TLS.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 1_000_000
 """Without a limit a hostile server could make a client compute for hours."""
 MAX_MESSAGE_BYTES = 8192
+MAX_REFUSAL_BYTES = 200
 
 
 class PlainConversation:
@@ -81,11 +82,36 @@ class ScramConversation:
         return f"{last_bare},p={proof}".encode()
 
 
-Conversation = PlainConversation | ScramConversation
+class BearerConversation:
+    """Sends a token once, which is the password of ``sasl``. A broker that refuses it says so in a text, which the client
+    acknowledges with one byte; only then does the login fail."""
+
+    def __init__(self, sasl: Sasl) -> None:
+        self._token = sasl.password
+        self._refusal: str | None = None
+
+    def first(self) -> bytes:
+        """The first message."""
+        return f"n,,\x01auth=Bearer {self._token}\x01\x01".encode()
+
+    def answer(self, server: bytes) -> bytes | None:
+        """The next message; None when the exchange is complete. ProtocolViolation for a login that does not fail after a
+        refusal."""
+        if self._refusal is not None:
+            raise ProtocolViolation(f"the broker refuses the token, and does not end the login: {self._refusal}")
+        if not server:
+            return None
+        self._refusal = server[:MAX_REFUSAL_BYTES].decode(errors="replace")
+        return b"\x01"
+
+
+Conversation = PlainConversation | ScramConversation | BearerConversation
 
 
 def conversation(sasl: Sasl, nonce: str) -> Conversation:
     """The conversation for the mechanism."""
+    if sasl.mechanism == "OAUTHBEARER":
+        return BearerConversation(sasl)
     return PlainConversation(sasl) if sasl.mechanism == "PLAIN" else ScramConversation(sasl, nonce)
 
 

@@ -7,17 +7,20 @@ Files (certificates, keys) are only named here; the drivers read them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.config.listeners import parse_address
 from tidelog.model.errors import ConfigError
 
+if TYPE_CHECKING:
+    from tidelog.client.oauth import OAuth
+
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 STORE_TYPES = ("PEM", "PKCS12", "JKS")
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _JAAS = r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))"""
@@ -32,6 +35,8 @@ class Sasl:
     password: str = field(repr=False)
     token: bool = False
     """Whether these are the id and the HMAC (base64) of a delegation token (KIP-48); SCRAM only."""
+    oauth: OAuth | None = None
+    """Where the tokens of OAUTHBEARER come from; each is the password of one login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,14 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
     "sasl.username": (_text, None),
     "sasl.password": (_text, None),
     "sasl.jaas.config": (_text, None),
+    "sasl.login.callback.handler.class": (_text, None),
+    "sasl.oauthbearer.client.credentials.client.id": (_text, None),
+    "sasl.oauthbearer.client.credentials.client.secret": (_text, None),
+    "sasl.oauthbearer.header.urlencode": (_flag, None),
+    "sasl.oauthbearer.jwt.retriever.class": (_text, None),
+    "sasl.oauthbearer.scope": (_text, None),
+    "sasl.oauthbearer.token.endpoint.url": (_text, None),
+    "https.ca.location": (_text, None),
     "ssl.ca.location": (_text, None),
     "ssl.certificate.location": (_text, None),
     "ssl.key.location": (_text, None),
@@ -201,24 +214,26 @@ def unknown(name: str, known: Mapping[str, Any], what: str) -> ConfigError:
 
 CONNECTION = frozenset(
     {"client.id", "socket.connection.setup.timeout.ms", "request.timeout.ms", "default.api.timeout.ms"}
-    | {"retry.backoff.ms", "retry.backoff.max.ms", "enable.ssl.certificate.verification"}
+    | {"retry.backoff.ms", "retry.backoff.max.ms", "enable.ssl.certificate.verification", "https.ca.location"}
 )
 SECURITY = ("security.", "sasl.", "ssl.")
+_OF_TOKENS = ("sasl.oauthbearer.", "sasl.login.callback.")
 
 
-def parse_admin_settings(given: Mapping[str, str], bootstrap: str) -> ClientSettings:
+def parse_admin_settings(given: Mapping[str, str], bootstrap: str, token: Callable[[], str] | None = None) -> ClientSettings:
     """The settings of an admin client for ``bootstrap``, from a file that may also hold producer or consumer settings.
 
     Settings that do not concern a connection are ignored, as by Kafka's tools; security settings never are. ConfigError.
+    ``token``: see ``parse_settings``.
     """
     own = {name: text for name, text in given.items() if name in CONNECTION or name.startswith(SECURITY)}
-    return parse_settings({"request.timeout.ms": "60000", **own, "bootstrap.servers": bootstrap})
+    return parse_settings({"request.timeout.ms": "60000", **own, "bootstrap.servers": bootstrap}, token=token)
 
 
-def parse_settings(given: Mapping[str, str], prefix: str = "") -> ClientSettings:
+def parse_settings(given: Mapping[str, str], prefix: str = "", token: Callable[[], str] | None = None) -> ClientSettings:
     """The checked settings. ConfigError names the first invalid one and what to do.
 
-    ``prefix``: what users write before setting names, for later errors.
+    ``prefix``: what users write before setting names, for later errors. ``token``: makes a token for OAUTHBEARER; it may block.
     """
     values: dict[str, Any] = {name: parse(name, text) for name, (parse, text) in KNOWN.items() if text is not None}
     for name, text in given.items():
@@ -232,11 +247,14 @@ def parse_settings(given: Mapping[str, str], prefix: str = "") -> ClientSettings
         _none_of(values, "ssl.", protocol)
     if not protocol.startswith("SASL"):
         _none_of(values, "sasl.", protocol)
+    mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms")
+    if token is not None and (not protocol.startswith("SASL") or mechanism != "OAUTHBEARER"):
+        raise ConfigError("A function makes tokens: security.protocol must be SASL_SSL, and sasl.mechanism OAUTHBEARER.")
     return ClientSettings(
         bootstrap=_servers(values.get("bootstrap.servers", "")),
         client_id=values["client.id"],
         tls=_tls(values) if protocol.endswith("SSL") else None,
-        sasl=_sasl(values) if protocol.startswith("SASL") else None,
+        sasl=_sasl(values, token) if protocol.startswith("SASL") else None,
         isolation_level=_ISOLATION[values["isolation.level"]],
         check_crcs=values["check.crcs"],
         connect_timeout_ms=values["socket.connection.setup.timeout.ms"],
@@ -271,19 +289,28 @@ def _none_of(values: Mapping[str, Any], prefix: str, protocol: str) -> None:
             )
 
 
-def _sasl(values: Mapping[str, Any]) -> Sasl:
+def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
     mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms")
     if mechanism not in MECHANISMS:
         raise ConfigError(f"sasl.mechanism is {mechanism!r}, and must be one of {', '.join(MECHANISMS)}.")
+    found = {
+        m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
+        for m in re.finditer(_JAAS, values.get("sasl.jaas.config", ""))
+    }
+    if mechanism == "OAUTHBEARER":
+        from tidelog.client.oauth import oauth_settings  # Only for clients with tokens.
+
+        return Sasl(mechanism, "", "", oauth=oauth_settings(values, found, supply))
+    for name in values:
+        if name.startswith(_OF_TOKENS):
+            raise ConfigError(
+                f"{name} is set, and sasl.mechanism is {mechanism}: it must be OAUTHBEARER for that to have a meaning."
+            )
     username, password = values.get("sasl.username"), values.get("sasl.password")
     token = False
     if "sasl.jaas.config" in values:
         if username is not None or password is not None:
             raise ConfigError("sasl.jaas.config and sasl.username are both set: say one of them.")
-        found = {
-            m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
-            for m in re.finditer(_JAAS, values["sasl.jaas.config"])
-        }
         username, password = found.get("username"), found.get("password")
         token = found.get("tokenauth", "").lower() == "true"
         if token and not mechanism.startswith("SCRAM-"):

@@ -156,6 +156,7 @@ class PartitionReader:
                 self._socket, self._leader = self._cluster.leader_socket(self._task.at, self._hint)
                 self._hint = None
             if not self._asked:
+                self._socket.renew()
                 self._ask(self._socket, self._decoder.position)
             response = self._socket.receive()
             self._asked = False
@@ -193,7 +194,8 @@ class PartitionReader:
             return False
         following = headers[-1].next_offset
         self._record_bytes = max(64, (headers[-1].end_position - headers[0].position) // max(1, following - decoder.position) + 1)
-        if following < decoder.end and self._socket is not None:
+        # Not ahead of a login: its messages would overwrite the records.
+        if following < decoder.end and self._socket is not None and not self._socket.session_ends:
             try:
                 self._ask(self._socket, following)
             except NoConnection:

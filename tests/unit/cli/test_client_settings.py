@@ -37,6 +37,27 @@ def test_a_login_module_gives_user_and_password():
         to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"})
 
 
+def test_librdkafka_gets_tokens_from_a_function_of_ours(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a.b.c\n")
+    java = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": file.as_uri(),
+        "linger.ms": "3",
+    }
+    found = to_librdkafka(java)
+    token, _ = found.pop("oauth_cb")("")
+    assert token == "a.b.c"
+    assert found == {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER", "linger.ms": "3"}
+    with pytest.raises(ConfigError, match="names a Java class"):
+        to_librdkafka(java | {"sasl.login.callback.handler.class": "x.Handler"})
+    own = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.client.id": "job"}
+    assert to_librdkafka(own) == {"sasl.mechanisms": "OAUTHBEARER"} | {name: own[name] for name in list(own)[1:]}
+
+
 def test_properties_win_over_files(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("acks=1\nlinger.ms=7\n")

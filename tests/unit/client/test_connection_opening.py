@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidelog.client.connection import ClientConnection
-from tidelog.client.connection_opening import Opening, SetupTimeout, authentication, versions
+from tidelog.client.connection_opening import Opening, SessionClock, SetupTimeout, authentication, versions
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.settings import Sasl
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -51,6 +51,47 @@ def test_name_and_password_go_out_once_the_mechanism_is_agreed_on() -> None:
     talk = authentication(machine(*SERVED), PLAIN, "b:1", "n")
     sent = opened(talk, SaslHandshakeResponse(), SaslAuthenticateResponse())
     assert [b"\0me\0secret" in frame for frame in sent] == [False, True]
+
+
+def result(opening: Opening, *answers: Any) -> int:
+    """What the opening returns."""
+    left = iter(answers)
+    try:
+        next(opening)
+        while True:
+            opening.send(next(left))
+    except StopIteration as end:
+        return int(end.value)
+
+
+def test_a_login_returns_how_long_the_session_lasts() -> None:
+    for lifetime_ms in (0, 5000):
+        talk = authentication(machine(*SERVED), PLAIN, "b:1", "n")
+        assert result(talk, SaslHandshakeResponse(), SaslAuthenticateResponse(session_lifetime_ms=lifetime_ms)) == lifetime_ms
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "spread", "due_s"), [(10_000, 0.0, 8.5), (10_000, 1.0, 9.5), (1_000, 0.5, 1.1), (1, 0.0, 1.1)]
+)
+def test_a_client_logs_in_again_at_the_end_of_most_of_a_session_and_not_within_a_second(
+    lifetime_ms: int, spread: float, due_s: float
+) -> None:
+    clock = SessionClock()
+    assert not clock.is_due(1e9)
+    clock.began(lifetime_ms, 100.0, spread)
+    assert [clock.is_due(100.0 + due_s + step) for step in (-0.01, 0.01, 60.0)] == [False, True, True]
+    clock.began(0, 200.0, spread)
+    assert not clock.is_due(1e9)
+
+
+def test_a_token_that_is_refused_is_acknowledged_before_the_login_fails() -> None:
+    sasl = Sasl("OAUTHBEARER", "", "a.b.c")
+    refusal = SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}')
+    failed = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="no")
+    with pytest.raises(NotAuthenticated, match=r"b:1 refuses the token \(OAUTHBEARER\): no"):
+        opened(authentication(machine(*SERVED), sasl, "b:1", "n"), SaslHandshakeResponse(), refusal, failed)
+    with pytest.raises(NotAuthenticated, match=r"does not end the login: .*invalid_token"):
+        opened(authentication(machine(*SERVED), sasl, "b:1", "n"), SaslHandshakeResponse(), refusal, refusal)
 
 
 @pytest.mark.parametrize(

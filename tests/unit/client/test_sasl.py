@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.client.sasl import PlainConversation, ScramConversation, conversation
+from tidelog.client.sasl import BearerConversation, PlainConversation, ScramConversation, conversation
 from tidelog.client.settings import Sasl
 from tidelog.model.errors import ProtocolViolation
 
@@ -20,6 +20,18 @@ def test_plain_says_name_and_password_once() -> None:
     assert isinstance(talk, PlainConversation)
     assert talk.first() == b"\0me\0" + "pässword".encode()
     assert talk.answer(b"") is None
+
+
+def test_a_token_goes_out_once_and_a_refusal_is_acknowledged() -> None:
+    talk = conversation(Sasl("OAUTHBEARER", "", "a.b.c"), "n")
+    assert isinstance(talk, BearerConversation)
+    assert talk.first() == b"n,,\x01auth=Bearer a.b.c\x01\x01"
+    assert talk.answer(b"") is None
+    refused = conversation(Sasl("OAUTHBEARER", "", "a.b.c"), "n")
+    assert refused.answer(b'{"status":"invalid_token"}' + b" " * 10_000) == b"\x01"
+    with pytest.raises(ProtocolViolation, match="invalid_token") as raised:
+        refused.answer(b"")
+    assert len(str(raised.value)) < 300
 
 
 def test_scram_follows_the_example_of_rfc_7677() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.client.oauth import OAuth
 from tidelog.client.settings import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -47,6 +48,26 @@ def test_the_password_may_be_a_delegation_token() -> None:
     jaas = "x.ScramLoginModule required username=id password=p tokenauth=false;"
     found = settings(security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=jaas)
     assert found.sasl == Sasl("SCRAM-SHA-256", "id", "p")
+
+
+def test_tokens_come_from_an_endpoint_a_file_or_a_function() -> None:
+    url, credentials = "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.credentials.client."
+    given = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    asked = parse_settings({**given, url: "https://login/token", credentials + "id": "job", credentials + "secret": "hush"})
+    assert asked.sasl == Sasl(
+        "OAUTHBEARER", "", "", oauth=OAuth(url="https://login/token", client_id="job", client_secret="hush")
+    )
+    assert "hush" not in repr(asked)
+    jaas = 'x.OAuthBearerLoginModule required clientId="job" clientSecret="hush";'
+    assert parse_settings({**given, url: "https://login/token", "sasl.jaas.config": jaas}).sasl == asked.sasl
+    assert parse_settings({**given, url: "file:/a/token"}).sasl == Sasl("OAUTHBEARER", "", "", oauth=OAuth(file="/a/token"))
+    supplied = parse_admin_settings(given, "a:1", token=str).sasl
+    assert supplied == Sasl("OAUTHBEARER", "", "", oauth=OAuth(supply=str))
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism OAUTHBEARER"):
+        parse_admin_settings({}, "a:1", token=str)
+    plain = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    with pytest.raises(ConfigError, match="it must be OAUTHBEARER for that to have a meaning"):
+        parse_settings({**given, **plain, url: "file:/a/token"})
 
 
 def test_a_password_is_not_printed() -> None:

@@ -109,7 +109,7 @@ def _check(flags: dict[str, Any]) -> None:
             refusal.deprecated(old_flag, new_flag)
 
 
-def settings(flags: dict[str, Any]) -> dict[str, str]:
+def settings(flags: dict[str, Any]) -> dict[str, Any]:
     """librdkafka's settings. CommandFailed when group or reset are given twice with different values."""
     own = _own(flags)
     groups = {group for group in (flags["group"], own.get("group.id")) if group is not None}
@@ -151,7 +151,7 @@ def _formatter(flags: dict[str, Any]) -> MessageFormatter:
 class Reading:
     """One run of the tool: from the first record to the last one wanted, or a signal."""
 
-    def __init__(self, config: dict[str, str], printer: MessageFormatter, flags: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], printer: MessageFormatter, flags: dict[str, Any]) -> None:
         """CommandFailed when librdkafka refuses a setting."""
         from confluent_kafka import Consumer as RealConsumer
         from confluent_kafka import KafkaException

@@ -76,7 +76,7 @@ def command(**flags: Any) -> None:
         sender.send_all(reader.read(_lines()))
 
 
-def settings(flags: dict[str, Any]) -> dict[str, str]:
+def settings(flags: dict[str, Any]) -> dict[str, Any]:
     """librdkafka's settings. Flags override files and properties; Kafka's defaults for this tool have the lowest priority."""
     own = _own(flags)
     named = {
@@ -120,7 +120,7 @@ DEFAULTS = {
 class Sender:
     """A producer for one topic that reports failed deliveries on stderr."""
 
-    def __init__(self, config: dict[str, str], topic: str, *, sync: bool, max_block_ms: int) -> None:
+    def __init__(self, config: dict[str, Any], topic: str, *, sync: bool, max_block_ms: int) -> None:
         """CommandFailed when librdkafka refuses a setting."""
         from confluent_kafka import KafkaException
         from confluent_kafka import Producer as RealProducer

@@ -79,7 +79,7 @@ def command(**flags: Any) -> None:
         _measure(config, flags)
 
 
-def settings(flags: dict[str, Any]) -> dict[str, str]:
+def settings(flags: dict[str, Any]) -> dict[str, Any]:
     """librdkafka's settings."""
     own = _own(flags)
     java = {
@@ -100,7 +100,7 @@ def _own(flags: dict[str, Any]) -> dict[str, str]:
     return client_settings.gather([flags["consumer_config"], flags["command_config"]], flags["command_property"])
 
 
-def _measure(config: dict[str, str], flags: dict[str, Any]) -> None:
+def _measure(config: dict[str, Any], flags: dict[str, Any]) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     detailed = flags["show_detailed_stats"]

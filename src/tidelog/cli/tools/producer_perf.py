@@ -113,7 +113,7 @@ def payloads(flags: dict[str, Any]) -> Callable[[int], bytes]:
 class Run:
     """One measurement."""
 
-    def __init__(self, config: dict[str, str], flags: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], flags: dict[str, Any]) -> None:
         """CommandFailed when librdkafka refuses a setting."""
         from confluent_kafka import KafkaException, Producer
 

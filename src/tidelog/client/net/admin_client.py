@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -250,11 +250,20 @@ class AdminClient:
     broker is too old, and ``KafkaError`` (with ``code``) when the cluster refuses. Since 0.1.
     """
 
-    def __init__(self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, controllers: bool = False) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        controllers: bool = False,
+        token: Callable[[], str] | None = None,
+    ) -> None:
         """``bootstrap_servers``: ``host:port,host:port``, tried in turn. ``settings``: Kafka's names, such as
-        ``security.protocol``. ``controllers``: the servers are controllers. ConfigError for an invalid setting."""
+        ``security.protocol``. ``controllers``: the servers are controllers. ConfigError for an invalid setting.
+
+        ``token``: called in a thread for each login with OAUTHBEARER; it returns a token (JWT)."""
         given = {"client.id": "tidelog-admin", "request.timeout.ms": "30000", **(settings or {})}
-        self._client = AsyncClient(parse_admin_settings(given, bootstrap_servers), controllers=controllers)
+        self._client = AsyncClient(parse_admin_settings(given, bootstrap_servers, token), controllers=controllers)
         self.topics = TopicAdmin(self._client)
         self.configs = ConfigAdmin(self._client)
         self.groups = GroupAdmin(self._client)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 import ssl
+from collections.abc import Coroutine
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
-from tidelog.client.connection_opening import authentication, versions
+from tidelog.client.connection_opening import versions
 from tidelog.client.failures import NoConnection
 from tidelog.client.net.async_connection import LARGEST_ANSWER_BYTES, Asked, Line
-from tidelog.client.net.blocking import not_trusted
+from tidelog.client.net.blocking import credentials_of, not_trusted
 from tidelog.client.routing import Address, Exchange, Moves, Routing, Sleep, Together, VersionAt
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text
@@ -39,6 +40,7 @@ class AsyncClient:
             from tidelog.client.net.tls import tls_context
 
             self._tls = tls_context(settings.tls, settings.prefix)
+        self._credentials = credentials_of(settings)
         self._controllers = controllers
         self._routing: Routing | None = None
         self._lines: dict[Address, asyncio.Task[Line]] = {}
@@ -102,15 +104,42 @@ class AsyncClient:
             ) from error
 
     async def _line(self, address: Address) -> Line:
-        """The open connection to an address. Requests that arrive while it opens wait for the same one."""
+        """The open connection to an address, logged in. Requests that arrive while it opens, or while the client logs in again,
+        wait for it."""
         if self._closed:
             raise NoConnection("this client is closed")
         opening = self._lines.get(address)
         if opening is None or (opening.done() and (_failed(opening) or opening.result().lost is not None)):
-            opening = asyncio.get_running_loop().create_task(self._open(address))
-            opening.add_done_callback(_failed)  # retrieve a failure even if its caller was cancelled
-            self._lines[address] = opening
+            opening = self._begin(address, self._open(address))
+        elif opening.done() and opening.result().session_ends(asyncio.get_running_loop().time()):
+            opening = self._begin(address, self._renew(address, opening.result()))
         return await asyncio.shield(opening)
+
+    def _begin(self, address: Address, opening: Coroutine[Any, Any, Line]) -> asyncio.Task[Line]:
+        task = self._lines[address] = asyncio.get_running_loop().create_task(opening)
+        task.add_done_callback(_failed)  # retrieve a failure even if its caller was cancelled
+        return task
+
+    async def _log_in(self, line: Line, address: Address) -> None:
+        if self._credentials is None:
+            return
+        begin = partial(self._credentials.login, line.machine, address_text(*address))
+        login = await asyncio.to_thread(begin) if self._credentials.blocking else begin()
+        await line.log_in(login, asyncio.get_running_loop(), random.random())
+
+    async def _renew(self, address: Address, line: Line) -> Line:
+        """Log in again; answers that are still to come arrive first."""
+        limit_ms = self.settings.connect_timeout_ms + self.settings.answer_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._log_in(line, address)
+        except BaseException as error:
+            line.close(ConnectionAbortedError("the client could not log in again"))
+            if isinstance(error, (OSError, ProtocolViolation)):  # TimeoutError, too
+                reason = f"the connection ended while the client logged in again: {error or 'no answer in time'}"
+                raise NoConnection(f"{address_text(*address)}: {reason}", reason=reason, reached=True) from error
+            raise
+        return line
 
     async def _open(self, address: Address) -> Line:
         name, settings = address_text(*address), self.settings
@@ -124,9 +153,7 @@ class AsyncClient:
                 await loop.create_connection(lambda: line, *address, ssl=self._tls, server_hostname=host)
                 connected = True
                 await line.converse(versions(machine), loop)
-                if settings.sasl is not None:
-                    nonce = secrets.token_urlsafe(24)
-                    await line.converse(authentication(machine, settings.sasl, name, nonce, settings.prefix), loop)
+                await self._log_in(line, address)
         except BaseException as error:
             line.close(ConnectionAbortedError("this client closed the connection"))
             if isinstance(error, ssl.SSLCertVerificationError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from tidelog.client.connection import ClientConnection
-from tidelog.client.connection_opening import Opening
+from tidelog.client.connection_opening import Opening, SessionClock
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
@@ -72,17 +72,29 @@ class Line(asyncio.BufferedProtocol):
         self.asked: deque[Asked] = deque()
         self.paused = False
         self.lost: Exception | None = None
+        self._session = SessionClock()
 
-    async def converse(self, conversation: Opening, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the opening of the connection. OSError or ProtocolViolation when that fails."""
+    async def log_in(self, login: Opening, loop: asyncio.AbstractEventLoop, spread: float) -> None:
+        """Run a login, the first or a later one; nothing else may be sent meanwhile. Raises what ``converse`` raises, and
+        NotAuthenticated. ``spread``: see ``SessionClock``."""
+        begun = loop.time()
+        self._session.began(await self.converse(login, loop), begun, spread)
+
+    def session_ends(self, now_s: float) -> bool:
+        """Whether the client has to log in again before it sends more. ``now_s``: the time of the loop."""
+        return self._session.is_due(now_s)
+
+    async def converse(self, conversation: Opening, loop: asyncio.AbstractEventLoop) -> int:
+        """Run the opening of the connection, and return its result. OSError or ProtocolViolation when that fails."""
         try:
             frame = next(conversation)
             while True:
                 asked = Asked(None, False, loop.create_future())
                 self._write(frame, asked)
                 frame = conversation.send(await asked.answer)
-        except StopIteration:
+        except StopIteration as end:
             self._open = True
+            return int(end.value)
 
     def send(self, asked: Asked) -> None:
         """Send a request. UnsupportedByBroker or ValueError if the negotiated versions cannot encode it."""

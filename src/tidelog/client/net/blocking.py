@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
-from tidelog.client.connection_opening import Opening, authentication, versions
+from tidelog.client.connection_opening import Opening, SessionClock, versions
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.routing import Exchange, Moves, Routing, Sleep, Together, VersionAt
 from tidelog.client.settings import ClientSettings
@@ -27,6 +27,8 @@ from tidelog.protocol.structure import Message
 if TYPE_CHECKING:
     import ssl
 
+    from tidelog.client.net.credentials import Credentials
+
 T = TypeVar("T")
 Address = tuple[str, int]
 
@@ -34,9 +36,22 @@ Address = tuple[str, int]
 class BrokerSocket:
     """A connection to one broker, ready for requests."""
 
-    def __init__(self, settings: ClientSettings, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        """NoConnection when no broker answers there, NotAuthenticated when it rejects the client."""
+    def __init__(
+        self,
+        settings: ClientSettings,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        credentials: Credentials | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """NoConnection when no broker answers there, NotAuthenticated when it rejects the client.
+
+        ``credentials``: those of the client, if it keeps some. ``now``: monotonic seconds.
+        """
         self._settings = settings
+        self._credentials, self._now = credentials or credentials_of(settings), now
+        self._session = SessionClock()
         self.address = address_text(host, port)
         # A Fetch response has at most fetch.max.bytes, or one larger batch; the rest of it is small.
         limit = max(2 * settings.fetch_max_bytes, 1 << 28)
@@ -45,16 +60,13 @@ class BrokerSocket:
         self._socket = self._open(host, port, tls)
         try:
             self._converse(versions(self._machine))
-            if settings.sasl is not None:
-                import secrets
-
-                nonce = secrets.token_urlsafe(24)
-                self._converse(authentication(self._machine, settings.sasl, self.address, nonce, settings.prefix))
+            self._log_in()
         except NoConnection as error:
+            self.close()
             error.sent = False  # the request itself was not sent
             raise
         except BaseException:
-            self._socket.close()
+            self.close()
             raise
 
     @property
@@ -62,8 +74,30 @@ class BrokerSocket:
         """Levels of the cluster's finalized features."""
         return self._machine.features
 
+    @property
+    def session_ends(self) -> bool:
+        """Whether the client has to log in again before it sends more: with ``renew``, once all is answered."""
+        return self._session.is_due(self._now())
+
+    def renew(self) -> None:
+        """Log in again if the session ends soon. Views in earlier responses may become invalid; nothing may be unanswered.
+
+        NotAuthenticated when the broker refuses the client now; NoConnection.
+        """
+        if self.session_ends:
+            try:
+                self._log_in()
+            except NoConnection as error:
+                self.close()
+                error.sent = False
+                raise
+            except NotAuthenticated:
+                self.close()
+                raise
+
     def ask(self, request: Message, highest: int | None = None) -> Any:
         """The response to ``request``, sent in version ``highest`` at most."""
+        self.renew()
         self.send(request, highest)
         return self.receive()
 
@@ -103,14 +137,20 @@ class BrokerSocket:
         """Close the connection."""
         self._socket.close()
 
-    def _converse(self, conversation: Opening) -> None:
+    def _log_in(self) -> None:
+        if self._credentials is not None:
+            begun = self._now()
+            lifetime_ms = self._converse(self._credentials.login(self._machine, self.address))
+            self._session.began(lifetime_ms, begun, random.random())
+
+    def _converse(self, conversation: Opening) -> int:
         try:
             frame = next(conversation)
             while True:
                 self._sendall(frame)
                 frame = conversation.send(self.receive())
-        except StopIteration:
-            pass
+        except StopIteration as end:
+            return int(end.value)
         except ProtocolViolation as error:
             raise self._ended(f"does not answer as a Kafka broker does: {error}") from error
 
@@ -149,6 +189,15 @@ class BrokerSocket:
         return opened
 
 
+def credentials_of(settings: ClientSettings) -> Credentials | None:
+    """What the client logs in with; None without SASL."""
+    if settings.sasl is None:
+        return None
+    from tidelog.client.net.credentials import Credentials  # Only for clients that log in.
+
+    return Credentials(settings.sasl, settings.prefix)
+
+
 def secured(plain: socket.socket, host: str, tls: ssl.SSLContext, address: str, prefix: str) -> socket.socket:
     """TLS on a connected socket. NotAuthenticated when the certificate is not trusted, NoConnection for any other failure."""
     import ssl
@@ -182,6 +231,7 @@ class Connections:
             from tidelog.client.net.tls import tls_context
 
             self._tls = tls_context(settings.tls, settings.prefix)
+        self._credentials = credentials_of(settings)
         self._open: dict[Address, BrokerSocket] = {}
 
     @property
@@ -193,14 +243,14 @@ class Connections:
         """The connection to this host and port. Raises what ``BrokerSocket`` raises."""
         found = self._open.get(address)
         if found is None:
-            found = self._open[address] = BrokerSocket(self.settings, *address, self._tls)
+            found = self._open[address] = BrokerSocket(self.settings, *address, self._tls, self._credentials)
         return found
 
     def ask(self, connection: BrokerSocket, request: Message, highest: int | None = None) -> Any:
         """The response to ``request``. After a failure the connection is dropped: the next attempt opens another."""
         try:
             return connection.ask(request, highest)
-        except NoConnection:
+        except (NoConnection, NotAuthenticated):
             self.forget(connection)
             raise
 

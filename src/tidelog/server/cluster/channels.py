@@ -23,9 +23,10 @@ from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Line
+from tidelog.config.listeners import address_text
 from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
-from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, log_in, open_line
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -130,6 +131,12 @@ class Channel:
             if self._unsent and self._opening is None:
                 self._opening = self._runtime.spawn(self._open(), f"connecting to {self}")
             return
+        if self._unsent and self._opening is None and line.session_ends(self._runtime.loop.time()):
+            self._opening = self._runtime.spawn(self._renew(line), f"logging in again on {self}")
+        if self._opening is None:  # Nothing may be sent in the middle of a login.
+            self._send(line)
+
+    def _send(self, line: Line) -> None:
         while self._unsent and len(line.asked) < IN_FLIGHT and not line.paused and line.lost is None:
             asked = self._unsent.popleft()
             if asked.answer.done():
@@ -174,6 +181,24 @@ class Channel:
             self._failures = 0
             self._opening, self._line = None, line
             self.pump()
+
+    async def _renew(self, line: Line) -> None:
+        """Logs in again (KIP-368). Answers that are still to come arrive first, hence the longest limit."""
+        try:
+            async with asyncio.timeout(self._setup.longest_ms / 1000):
+                await log_in(self._runtime, line, self._login, address_text(self.host, self.port))
+        except (OSError, ProtocolViolation, NotAuthenticated) as error:
+            if isinstance(error, NotAuthenticated):
+                log.error("this node cannot log in again: %s", error)
+            self._opening = None
+            self.line_lost(line, error)
+            self.pump()
+        except asyncio.CancelledError:
+            line.close(ConnectionAbortedError("this node closed the connection"))
+            raise
+        else:
+            self._opening = None
+            self._send(line)
 
     async def _address(self) -> str:
         if is_address(self.host):

@@ -1,4 +1,5 @@
-"""How this node opens a connection to another one: TLS and its own login where the listener has them, and versions."""
+"""How this node opens a connection to another one: TLS and its own login where the listener has them, and versions. It logs in
+again before a session ends (KIP-368)."""
 
 from __future__ import annotations
 
@@ -95,7 +96,17 @@ async def open_line(runtime: LoopRuntime, line: Line, login: NodeLogin, host: st
         # In TLS 1.3 the refusal of a certificate comes after the handshake.
         reason = (error.reason or str(error)).replace("_", " ").lower()
         raise NotAuthenticated(f"no TLS with {where}: {reason}") from error
-    if login.sasl is not None:
-        import secrets  # Only where nodes log in.
+    await log_in(runtime, line, login, where)
 
-        await line.converse(authentication(line.machine, login.sasl, where, secrets.token_urlsafe(NONCE_BYTES)), loop)
+
+async def log_in(runtime: LoopRuntime, line: Line, login: NodeLogin, where: str) -> None:
+    """Logs in on ``line``, the first time or again; nothing else may be sent meanwhile. Raises as ``open_line`` does.
+
+    ``where``: the address, for errors.
+    """
+    if login.sasl is None:
+        return
+    import secrets  # Only where nodes log in.
+
+    opening = authentication(line.machine, login.sasl, where, secrets.token_urlsafe(NONCE_BYTES))
+    await line.log_in(opening, runtime.loop, runtime.rng.random())

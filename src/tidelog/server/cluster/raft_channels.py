@@ -16,9 +16,10 @@ from typing import Any, Protocol
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Line
+from tidelog.config.listeners import address_text
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.raft.effects import Node
-from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, log_in, open_line
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class Peers:
         tell: Callable[[], None]
         try:
             line = self._lines.get(to) or await self._connect(to)
+            if line.session_ends(self._runtime.loop.time()):
+                await log_in(self._runtime, line, self._login, address_text(to.host, to.port))
             asked = Asked(request, False, self._runtime.loop.create_future())
             line.send(asked)
             message = await asked.answer

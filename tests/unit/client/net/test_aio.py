@@ -9,10 +9,12 @@ import threading
 import pytest
 
 from tests.unit.client.net.servers import server
+from tidelog.broker import authentication
+from tidelog.client import connection_opening
 from tidelog.client.admin.topics import topics
-from tidelog.client.failures import NoConnection
+from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.aio import AsyncClient
-from tidelog.client.settings import parse_settings
+from tidelog.client.settings import parse_admin_settings, parse_settings
 from tidelog.testing import Broker
 
 
@@ -59,3 +61,48 @@ def test_a_connection_that_ended_is_opened_again() -> None:
     with Broker() as broker:
         asyncio.run(job(broker))
         assert broker.faults.pending == 0
+
+
+def test_concurrent_calls_wait_for_the_client_to_log_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 0)
+    for name in ("LEAST_BETWEEN_S", "EARLIEST_SHARE", "LATEST_SHARE"):
+        monkeypatch.setattr(connection_opening, name, 0.0)
+
+    async def job(broker: Broker, login: dict[str, str]) -> None:
+        settings = parse_settings({"bootstrap.servers": broker.bootstrap_servers, **login})
+        async with AsyncClient(settings) as client:
+            for _ in range(2):
+                await asyncio.gather(*(client.run(topics([])) for _ in range(5)))
+            lines = [await each for each in client._lines.values()]
+            monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 60_000)
+            await client.run(topics([]))
+            with pytest.raises(NotAuthenticated):
+                await client.run(topics([]))
+            assert all(each.lost is not None for each in lines)
+
+    with Broker(users={"me": "secret"}, config={"connections.max.reauth.ms": 60_000}) as broker:
+        login = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "me",
+            "sasl.password": "secret",
+        }
+        asyncio.run(job(broker, login))
+
+
+def test_a_function_makes_a_token_for_each_login() -> None:
+    made: list[int] = []
+
+    def make() -> str:
+        made.append(threading.get_ident())
+        return "not-a-token-that-this-broker-knows"
+
+    async def job(port: int) -> None:
+        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+        async with AsyncClient(parse_admin_settings(given, f"127.0.0.1:{port}", token=make)) as client:
+            await client.run(topics(None))
+
+    with Broker(users={"me": "secret"}) as broker, pytest.raises(NotAuthenticated, match="does not take OAUTHBEARER"):
+        asyncio.run(job(broker.port))
+    assert made
+    assert threading.get_ident() not in made

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.unit.client.net.servers import server
 from tidelog import __version__
+from tidelog.broker import authentication
+from tidelog.client import connection_opening
 from tidelog.client.admin.topics import list_offsets, topics
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.blocking import BlockingClient, BrokerSocket
@@ -97,6 +100,41 @@ def test_a_client_runs_calls_on_the_first_server_that_answers() -> None:
         with BlockingClient(given) as client:
             assert [topic.name for topic in client.run(topics(["t"]))] == ["t"]
             assert client.run(list_offsets({("t", 0): -1}))["t", 0].offset == 0
+
+
+@pytest.fixture
+def short_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    """A broker whose sessions have an end; its clients log in again before each request, and may do so at once."""
+    monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 0)
+    for name in ("LEAST_BETWEEN_S", "EARLIEST_SHARE", "LATEST_SHARE"):
+        monkeypatch.setattr(connection_opening, name, 0.0)
+    with Broker(users={"me": "secret"}, config={"connections.max.reauth.ms": 60_000}) as broker:
+        yield broker
+
+
+LOGIN = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "me"}
+
+
+def test_a_client_logs_in_again_on_its_connection(short_sessions: Broker) -> None:
+    connection = connect(short_sessions.port, **LOGIN, sasl_password="secret")
+    assert connection.session_ends
+    for _ in range(3):
+        assert connection.ask(MetadataRequest(topics=[])).topics == []
+    connection.send(MetadataRequest(topics=[]))
+    assert connection.receive().topics == []
+    connection.close()
+
+
+def test_a_login_that_fails_ends_the_connection_before_the_request_is_sent(
+    short_sessions: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 60_000)
+    connection = connect(short_sessions.port, **LOGIN, sasl_password="secret")
+    with pytest.raises(NotAuthenticated):
+        connection.ask(MetadataRequest(topics=[]))
+    with pytest.raises(NoConnection) as raised:
+        connection.ask(MetadataRequest(topics=[]))
+    assert not raised.value.sent
 
 
 def test_the_version_that_brokers_see_is_the_packages() -> None:

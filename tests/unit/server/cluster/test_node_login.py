@@ -11,6 +11,9 @@ import pytest
 
 from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.test_authenticating import SETTINGS, Place
+from tidelog.broker import authentication
+from tidelog.broker.request import Session
+from tidelog.client import connection_opening
 from tidelog.client.settings import Sasl
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tidelog.config.resolve import BrokerConfig
@@ -36,8 +39,35 @@ class Answers:
         self.came.set_result((refused, unsupported))
 
 
-def run(main: Any) -> None:
-    place = Place()
+class Logins:
+    """Keeps which logins were later ones of a connection."""
+
+    def __init__(self) -> None:
+        self.again: list[bool] = []
+        self.failed: list[str] = []
+
+    def logged_in(self, session: Session, mechanism: str, again: bool) -> None:
+        self.again.append(again)
+
+    def login_failed(self, listener: str, host: str, mechanism: str, reason: str) -> None:
+        self.failed.append(reason)
+
+
+@pytest.fixture
+def logins(monkeypatch: pytest.MonkeyPatch) -> Logins:
+    """Each session that has an end is over at once, and the second that a broker wants between two logins is none."""
+    monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 0)
+    monkeypatch.setattr(connection_opening, "LEAST_BETWEEN_S", 0.0)
+    monkeypatch.setattr(connection_opening, "EARLIEST_SHARE", 0.0)
+    monkeypatch.setattr(connection_opening, "LATEST_SHARE", 0.0)
+    return Logins()
+
+
+SHORT = {"listener.name.outside.connections.max.reauth.ms": "60000"}
+
+
+def run(main: Any, *given: Any) -> None:
+    place = Place(*given)
     try:
         place.run(lambda: main(place))
     finally:
@@ -89,6 +119,57 @@ def test_a_peer_logs_in_or_fails(login: NodeLogin, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.ERROR):
         run(main)
     assert ("the user name or the password is wrong" in caplog.text) == (login is WRONG)
+
+
+def test_a_channel_logs_in_again_on_its_connection(logins: Logins) -> None:
+    async def main(place: Place) -> None:
+        channels = Channels(place.runtime, "1", RIGHT)
+        channel = channels.to("127.0.0.1", place.listener.port, "p")
+        asked = [channel.ask(DescribeClusterRequest(), timeout_ms=5000) for _ in range(3)]
+        assert [each.error_code for each in await asyncio.gather(*asked)] == [0, 0, 0]
+        assert (await channel.ask(DescribeClusterRequest(), timeout_ms=5000)).error_code == 0
+        assert len(place.listener.connections) == 1
+        channels.close()
+
+    run(main, SHORT, logins)
+    assert logins.again[0] is False
+    assert set(logins.again[1:]) == {True}
+    assert logins.failed == []
+
+
+def test_a_channel_whose_later_login_is_refused_says_so_and_connects_again(
+    logins: Logins, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(place: Place) -> None:
+        channels = Channels(place.runtime, "1", RIGHT)
+        channel = channels.to("127.0.0.1", place.listener.port, "p")
+        monkeypatch.setattr(authentication, "LEAST_BETWEEN_MS", 60_000)
+        with pytest.raises(ChannelError, match="has no SASL there"):
+            await channel.ask(DescribeClusterRequest(), timeout_ms=5000)
+        for name in ("EARLIEST_SHARE", "LATEST_SHARE"):
+            monkeypatch.setattr(connection_opening, name, 0.9)
+        for _ in range(2):
+            assert (await channel.ask(DescribeClusterRequest(), timeout_ms=5000)).error_code == 0
+        channels.close()
+
+    run(main, SHORT, logins)
+    assert caplog.text.count("this node cannot log in again") == 1
+    assert logins.again == [False, False]
+
+
+def test_a_peer_logs_in_again_on_its_connection(logins: Logins) -> None:
+    async def main(place: Place) -> None:
+        answers = Answers(place.runtime.loop)
+        peers = Peers(place.runtime, answers, "1", RIGHT)
+        for number in range(3):
+            answers.came = place.runtime.loop.create_future()
+            peers.send(number, Node(2, "127.0.0.1", place.listener.port), DescribeClusterRequest())
+            assert (await answers.came).error_code == 0
+        assert len(place.listener.connections) == 1
+        peers.close()
+
+    run(main, SHORT, logins)
+    assert logins.again == [False, True, True, True]
 
 
 def test_three_nodes_elect_forward_and_replicate_as_logged_in_users(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
+from tidelog.broker.authentication import LoginAudit
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NotAuthenticated
@@ -40,13 +41,14 @@ SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 class Place:
     """A broker's SASL listener, in the loop of a test."""
 
-    def __init__(self, **limits: Any) -> None:
+    def __init__(self, given: Mapping[str, str] | None = None, audit: LoginAudit | None = None, **limits: Any) -> None:
+        """``given``: more settings."""
         self.runtime = LoopRuntime(new_event_loop())
         world = NodeWorld()
         mechanism = ScramMechanism.SHA_512
         stored = credential_of(mechanism, salted_password(mechanism, "pencil", SALT, 4096), SALT, 4096)
         world.broker.image = replace(world.broker.image, scram={("carol", mechanism): stored})
-        config = BrokerConfig.from_properties(SETTINGS)
+        config = BrokerConfig.from_properties({**SETTINGS, **(given or {})})
         self.listener = Listener(
             "OUTSIDE",
             bind("OUTSIDE", "127.0.0.1", 0),
@@ -54,7 +56,7 @@ class Place:
             self.runtime,
             limits=Limits(**limits),
             count=ConnectionCount(),
-            sasl=sasl_of("OUTSIDE", world.broker, config, self.runtime),
+            sasl=sasl_of("OUTSIDE", world.broker, config, self.runtime, audit),
         )
         self.listener.start()
 

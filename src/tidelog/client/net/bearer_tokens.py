@@ -1,0 +1,123 @@
+"""Tokens for OAUTHBEARER, fetched with blocking I/O: from a function, a file or an identity provider over HTTPS.
+
+An endpoint is asked again once most of a token's life is over; a file and a function are asked at each login. Waits and sizes are
+bounded, and redirects are not followed: the configured address is the only one that sees the client's secret.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tidelog.client.failures import NoConnection, NotAuthenticated
+from tidelog.client.oauth import MAX_TOKEN_CHARACTERS, Grant, NoToken, OAuth, checked, grant_request, granted, life_s, refusal
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+FETCH_S = 10.0
+MAX_DOCUMENT_BYTES = 1024 * 1024
+KEPT_SHARE = 0.8
+"""Of a token's life: after that the endpoint is asked again. The rest is for the session that begins with it."""
+_SERVER_ERRORS = 500
+
+Fetch = Callable[[OAuth], Grant]
+
+
+def fetch(oauth: OAuth) -> Grant:
+    """A token of the endpoint. NoConnection when it cannot be reached or fails, NotAuthenticated when it refuses the client."""
+    import http.client
+    import ssl
+
+    assert oauth.url is not None
+    parts = urlsplit(oauth.url)
+    where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    headers, body = grant_request(oauth)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    deadline = time.monotonic() + FETCH_S
+    try:
+        context = ssl.create_default_context(cafile=oauth.authorities)
+        connection = http.client.HTTPSConnection(parts.hostname or "", parts.port or 443, timeout=FETCH_S, context=context)
+        try:
+            connection.request("POST", target, body, headers)
+            answer = connection.getresponse()
+            document = _read(answer, deadline)
+        finally:
+            connection.close()
+    except ssl.SSLCertVerificationError as error:
+        raise NotAuthenticated(
+            f"the certificate of {where} is not trusted: {error.verify_message} (https.ca.location)"
+        ) from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise _unreachable(where, str(error) or type(error).__name__) from error
+    if answer.status >= _SERVER_ERRORS:
+        raise _unreachable(where, f"it answers {answer.status}")
+    if answer.status != 200:
+        said = refusal(document)
+        raise NotAuthenticated(f"{where} gives no token: it answers {answer.status}{said and ', '}{said}")
+    try:
+        return granted(document)
+    except NoToken as error:
+        raise NotAuthenticated(f"{where} gives no token: {error}") from error
+
+
+def _unreachable(where: str, reason: str) -> NoConnection:
+    return NoConnection(f"no token from {where}: {reason}", reason=f"no token from {where}: {reason}")
+
+
+def _read(answer: HTTPResponse, deadline: float) -> bytes:
+    """The body. TimeoutError for one that comes too slowly, ValueError for one that is too large."""
+    document = b""
+    while part := answer.read1(65536):
+        document += part
+        if len(document) > MAX_DOCUMENT_BYTES:
+            raise ValueError(f"the answer has more than {MAX_DOCUMENT_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no whole answer within {FETCH_S:.0f} s")
+    return document
+
+
+class BearerTokens:
+    """The current token of one client; may be used from several threads."""
+
+    def __init__(self, oauth: OAuth, get: Fetch = fetch, now: Callable[[], float] = time.time) -> None:  # noqa: TID251
+        """``now``: seconds since 1970."""
+        self._oauth = oauth
+        self._get, self._now = get, now
+        self._lock = threading.Lock()
+        self._token, self._kept_until = "", 0.0
+
+    def token(self) -> str:
+        """A token to log in with. NotAuthenticated or NoConnection when there is none."""
+        if self._oauth.supply is not None:
+            return self._checked(self._oauth.supply(), "the function that makes tokens")
+        if self._oauth.file is not None:
+            return self._checked(_content(self._oauth.file), self._oauth.file)
+        with self._lock:
+            if self._now() >= self._kept_until:
+                grant = self._get(self._oauth)
+                now = self._now()
+                life = grant.life_s if grant.life_s is not None else life_s(grant.token, now)
+                self._token, self._kept_until = grant.token, now + KEPT_SHARE * (life or 0)
+            return self._token
+
+    @staticmethod
+    def _checked(text: object, where: str) -> str:
+        if not isinstance(text, str):
+            raise NotAuthenticated(f"{where} gives no text")
+        try:
+            return checked(text)
+        except NoToken as error:
+            raise NotAuthenticated(f"{where} gives no token: {error}") from error
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read(MAX_TOKEN_CHARACTERS + 2)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text"
+        raise NotAuthenticated(f"the token in {path} cannot be read: {reason}") from error

@@ -1,0 +1,165 @@
+"""Tokens from files, functions and an endpoint over HTTPS, and endpoints that do wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.certificates import Authority
+from tidelog.client.failures import NoConnection, NotAuthenticated
+from tidelog.client.net import bearer_tokens
+from tidelog.client.net.bearer_tokens import BearerTokens, fetch
+from tidelog.client.oauth import Grant, OAuth
+
+
+class Endpoint:
+    """Answers every request with ``status`` and ``body``, and keeps what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.status, self.body, self.headers = 200, b"", {}
+        self.asked: list[tuple[str, str, str]] = []
+        authority = Authority()
+        self.authorities = folder / "authority.pem"
+        self.authorities.write_text(authority.pem)
+        pair = folder / "pair.pem"
+        pair.write_text(authority.issue("login", "localhost").both)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair)
+        self.server = HTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                endpoint.asked.append((self.path, self.headers["Authorization"], body))
+                self.send_response(endpoint.status)
+                for name, value in endpoint.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(endpoint.body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+    def oauth(self, **changes: Any) -> OAuth:
+        given = {"url": f"https://localhost:{self.server.server_port}/token?x=1", "client_id": "job", "client_secret": "hush"}
+        return OAuth(**{**given, "scope": "read", "authorities": str(self.authorities), **changes})
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    made = Endpoint(tmp_path_factory.mktemp("endpoint"))
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def fresh(endpoint: Endpoint) -> None:
+    endpoint.status, endpoint.headers, endpoint.asked = 200, {}, []
+    endpoint.body = json.dumps({"access_token": "a.b.c", "expires_in": 60}).encode()
+
+
+def test_an_endpoint_gives_a_token_to_the_client_that_it_knows(endpoint: Endpoint) -> None:
+    assert fetch(endpoint.oauth()) == Grant("a.b.c", 60)
+    identity = "Basic " + base64.b64encode(b"job:hush").decode()
+    assert endpoint.asked == [("/token?x=1", identity, "grant_type=client_credentials&scope=read")]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "failure", "said"),
+    [
+        (401, b'{"error":"invalid_client"}', NotAuthenticated, r"gives no token: it answers 401, invalid_client$"),
+        (400, b"<html>", NotAuthenticated, r"it answers 400$"),
+        (200, b"{}", NotAuthenticated, "the answer holds no access_token"),
+        (503, b"", NoConnection, "it answers 503"),
+        (200, b"x" * (1024 * 1024 + 1), NoConnection, "more than 1048576 bytes"),
+    ],
+)
+def test_what_an_endpoint_does_wrong_is_said(
+    endpoint: Endpoint, status: int, body: bytes, failure: type[Exception], said: str
+) -> None:
+    endpoint.status, endpoint.body = status, body
+    with pytest.raises(failure, match=said) as raised:
+        fetch(endpoint.oauth())
+    assert "hush" not in str(raised.value)
+    assert "x=1" not in str(raised.value)
+
+
+def test_a_redirect_is_not_followed(endpoint: Endpoint) -> None:
+    endpoint.status, endpoint.headers = 302, {"Location": endpoint.oauth().url or ""}
+    with pytest.raises(NotAuthenticated, match="it answers 302"):
+        fetch(endpoint.oauth())
+    assert len(endpoint.asked) == 1
+
+
+def test_an_endpoint_that_is_not_trusted_sees_no_secret(endpoint: Endpoint) -> None:
+    with pytest.raises(NotAuthenticated, match=r"is not trusted: .*https\.ca\.location"):
+        fetch(endpoint.oauth(authorities=None))
+    other = endpoint.oauth(url=f"https://127.0.0.1:{endpoint.server.server_port}/token")
+    with pytest.raises(NotAuthenticated, match="is not trusted"):
+        fetch(other)
+    assert endpoint.asked == []
+
+
+def test_an_endpoint_that_is_not_there_is_tried_again_later(endpoint: Endpoint) -> None:
+    with pytest.raises(NoConnection, match=r"no token from https://localhost:1/token: ") as raised:
+        fetch(endpoint.oauth(url="https://localhost:1/token"))
+    assert not raised.value.sent
+    with pytest.raises(NoConnection, match=r"missing\.pem|No such file"):
+        fetch(endpoint.oauth(authorities="missing.pem"))
+
+
+def test_an_answer_that_comes_too_slowly_is_given_up(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bearer_tokens, "FETCH_S", 0.0)
+    with pytest.raises(NoConnection):
+        fetch(endpoint.oauth())
+
+
+def test_an_endpoint_is_asked_again_when_most_of_a_life_is_over() -> None:
+    grants = [Grant("a", 100), Grant(_jwt(exp=280), None), Grant("opaque", None), Grant("last", None)]
+    now = [0.0]
+    tokens = BearerTokens(OAuth(url="https://x"), lambda _: grants.pop(0), lambda: now[0])
+    seen = []
+    for now[0] in (0.0, 79.0, 80.0, 239.0, 241.0, 241.0):
+        seen.append(tokens.token())
+    assert seen == ["a", "a", _jwt(exp=280), _jwt(exp=280), "opaque", "last"]
+
+
+def _jwt(**claims: int) -> str:
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.c2ln"
+
+
+def test_a_function_and_a_file_are_asked_each_time(tmp_path: Path) -> None:
+    made = iter(["one", "two\n"])
+    supplied = BearerTokens(OAuth(supply=lambda: next(made)))
+    assert [supplied.token(), supplied.token()] == ["one", "two"]
+    file = tmp_path / "token"
+    read = BearerTokens(OAuth(file=str(file)))
+    for text in ("three", "four"):
+        file.write_text(text)
+        assert read.token() == text
+
+
+@pytest.mark.parametrize("made", ["", "a b", None, b"bytes"])
+def test_what_is_no_token_is_refused(made: Any, tmp_path: Path) -> None:
+    with pytest.raises(NotAuthenticated, match="the function that makes tokens gives no"):
+        BearerTokens(OAuth(supply=lambda: made)).token()
+    file = tmp_path / "token"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(NotAuthenticated, match="it is not a text"):
+        BearerTokens(OAuth(file=str(file))).token()
