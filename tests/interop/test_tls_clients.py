@@ -1,8 +1,7 @@
-"""Clients of four libraries over TLS: with a certificate of their own, without one, and with a login inside."""
+"""TLS as clients of other people see it: stores of Java, certificates that are missing, not trusted or replaced."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 import time
@@ -10,10 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aiokafka
 import confluent_kafka
-import kafka
-import kafka.errors
 import pytest
 from cryptography.x509 import load_der_x509_certificate
 
@@ -23,12 +19,11 @@ from tests.interop.nodes import Node, free_ports, running
 
 pytestmark = pytest.mark.interop
 
-KINDS = ("SSL", "mutual", "SASL_SSL")
-JAAS = "org.apache.kafka.common.security"
+KINDS = ("SSL", "mutual")
 LIMIT_S = 30
 BIG = b"0123456789abcdef" * 40_000
 """More than a TLS record, a socket's buffer and a transport's turn."""
-NAMES = ("PLAINTEXT", "CONTROLLER", "OPEN", "MUTUAL", "LOGIN", "STORES")
+NAMES = ("PLAINTEXT", "CONTROLLER", "OPEN", "MUTUAL", "STORES")
 
 
 class Secured:
@@ -36,7 +31,7 @@ class Secured:
 
     def __init__(self, node: Node, ports: dict[str, int], folder: Path, authority: Authority) -> None:
         self.node, self.folder, self.authority = node, folder, authority
-        self.by_kind = dict(zip(KINDS, (f"localhost:{ports[name]}" for name in ("OPEN", "MUTUAL", "LOGIN")), strict=True))
+        self.by_kind = dict(zip(KINDS, (f"localhost:{ports[name]}" for name in ("OPEN", "MUTUAL")), strict=True))
         self.stores = f"localhost:{ports['STORES']}"
 
     def path(self, name: str) -> str:
@@ -44,41 +39,23 @@ class Secured:
 
     def java(self, kind: str) -> dict[str, str]:
         settings = {
-            "security.protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
+            "security.protocol": "SSL",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": self.path("authority.pem"),
             "max.block.ms": "20000",
         }
         if kind == "mutual":
             settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": self.path("me.pem")}
-        if kind == "SASL_SSL":
-            login = f'{JAAS}.plain.PlainLoginModule required username="me" password="secret";'
-            settings |= {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
         return settings
 
     def librdkafka(self, kind: str) -> dict[str, Any]:
         settings = {
             "bootstrap.servers": self.by_kind[kind],
-            "security.protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
+            "security.protocol": "SSL",
             "ssl.ca.location": self.path("authority.pem"),
         }
         if kind == "mutual":
             settings |= {"ssl.certificate.location": self.path("me.pem"), "ssl.key.location": self.path("me.pem")}
-        if kind == "SASL_SSL":
-            settings |= {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "secret"}
-        return settings
-
-    def python(self, kind: str) -> dict[str, Any]:
-        context = ssl.create_default_context(cafile=self.path("authority.pem"))
-        if kind == "mutual":
-            context.load_cert_chain(self.path("me.pem"))
-        settings: dict[str, Any] = {
-            "bootstrap_servers": self.by_kind[kind],
-            "security_protocol": "SASL_SSL" if kind == "SASL_SSL" else "SSL",
-            "ssl_context": context,
-        }
-        if kind == "SASL_SSL":
-            settings |= {"sasl_mechanism": "PLAIN", "sasl_plain_username": "me", "sasl_plain_password": "secret"}
         return settings
 
 
@@ -96,7 +73,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterato
     properties = {
         "listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items()),
         "advertised.listeners": ",".join(f"{name}://localhost:{port}" for name, port in ports.items() if name != "CONTROLLER"),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL,OPEN:SSL,MUTUAL:SSL,LOGIN:SASL_SSL,STORES:SSL",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL,OPEN:SSL,MUTUAL:SSL,STORES:SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "node.pem"),
         "ssl.truststore.type": "PEM",
@@ -109,8 +86,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterato
         "listener.name.stores.ssl.truststore.type": "PKCS12",
         "listener.name.stores.ssl.truststore.location": str(folder / "authority.p12"),
         "listener.name.stores.ssl.truststore.password": "secret",
-        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.login.plain.sasl.jaas.config": f'{JAAS}.plain.PlainLoginModule required user_me="secret";',
     }
     node = Node("tidelog", tmp_path_factory.mktemp("secured"), java, properties, ports=[ports["PLAINTEXT"], ports["CONTROLLER"]])
     with running(node) as started:
@@ -127,12 +102,6 @@ def round_trip(java: JavaSide, bootstrap: str, config: dict[str, str], topic: st
     return [each["value"] for each in java.ask("consume", timeout_ms=LIMIT_S * 1000, **asked)["records"]]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_javas_clients_write_and_read(kind: str, secured: Secured, java: JavaSide) -> None:
-    secured.node.create(f"java-{kind}", 1)
-    assert round_trip(java, secured.by_kind[kind], secured.java(kind), f"java-{kind}") == [as_text(b"v"), as_text(BIG)]
-
-
 def test_java_reads_a_listener_with_pkcs12_stores_by_its_own(secured: Secured, java: JavaSide) -> None:
     config = {
         "security.protocol": "SSL",
@@ -145,54 +114,6 @@ def test_java_reads_a_listener_with_pkcs12_stores_by_its_own(secured: Secured, j
     }
     secured.node.create("java-stores", 1)
     assert round_trip(java, secured.stores, config, "java-stores") == [as_text(b"v"), as_text(BIG)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_librdkafka_writes_and_reads(kind: str, secured: Secured) -> None:
-    topic = f"librdkafka-{kind}"
-    secured.node.create(topic, 1)
-    producer = confluent_kafka.Producer(secured.librdkafka(kind))
-    for value in (b"v", BIG):
-        producer.produce(topic, value, partition=0)
-    assert producer.flush(LIMIT_S) == 0
-    consumer = confluent_kafka.Consumer(secured.librdkafka(kind) | {"group.id": kind, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    found: list[Any] = []
-    deadline = time.monotonic() + LIMIT_S
-    while len(found) < 2 and time.monotonic() < deadline:
-        found += [message.value() for message in consumer.consume(2, 1)]
-    consumer.close()
-    assert found == [b"v", BIG]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_aiokafka_writes_and_reads(kind: str, secured: Secured) -> None:
-    topic = f"aiokafka-{kind}"
-    secured.node.create(topic, 1)
-
-    async def main() -> list[Any]:
-        async with aiokafka.AIOKafkaProducer(**secured.python(kind), max_request_size=2_000_000) as producer:
-            for value in (b"v", BIG):
-                await producer.send_and_wait(topic, value, partition=0)
-        async with aiokafka.AIOKafkaConsumer(topic, **secured.python(kind), auto_offset_reset="earliest") as consumer:
-            return [(await consumer.getone()).value for _ in range(2)]
-
-    assert asyncio.run(asyncio.wait_for(main(), LIMIT_S)) == [b"v", BIG]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_kafka_python_writes_and_reads(kind: str, secured: Secured) -> None:
-    topic = f"kafka-python-{kind}"
-    secured.node.create(topic, 1)
-    producer = kafka.KafkaProducer(**secured.python(kind), max_request_size=2_000_000)
-    for value in (b"v", BIG):
-        producer.send(topic, value, partition=0).get(LIMIT_S)
-    producer.close()
-    consumer = kafka.KafkaConsumer(
-        topic, **secured.python(kind), auto_offset_reset="earliest", consumer_timeout_ms=LIMIT_S * 1000
-    )
-    assert [next(consumer).value for _ in range(2)] == [b"v", BIG]
-    consumer.close()
 
 
 def test_each_library_says_that_a_certificate_is_missing_or_not_trusted(secured: Secured, java: JavaSide) -> None:

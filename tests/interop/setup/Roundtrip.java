@@ -123,6 +123,7 @@ public final class Roundtrip {
             case "member_look" -> Members.look(request, JSON);
             case "member_stop" -> Members.stop(request, JSON);
             case "open_clients" -> openClients();
+            case "property" -> property(request);
             default -> throw new IllegalArgumentException("no operation " + request.get("op"));
         };
     }
@@ -138,6 +139,12 @@ public final class Roundtrip {
             }
         }
         return answer;
+    }
+
+    /** A property of the system: Kafka's list of the files and addresses that tokens may come from is one. */
+    private static ObjectNode property(JsonNode request) {
+        System.setProperty(request.get("name").asText(), request.get("value").asText());
+        return JSON.createObjectNode();
     }
 
     private static Properties properties(JsonNode request, String... defaults) {
