@@ -14,6 +14,7 @@ from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.replication.unmended import Unmended
 from tidelog.storage import reading
+from tidelog.storage.undecided import undecided_at
 from tidelog.storage.unified_log import UnifiedLog
 
 # Looking up an enum member costs more than looking up a global.
@@ -127,12 +128,16 @@ def read_partition(
     found.caught_up = fetch_offset >= upto
     if found.caught_up or (max_bytes <= 0 and not min_one):
         return found
+    if committed and log.files.undecided:
+        unknown, bound = undecided_at(log, fetch_offset)
+        if unknown:
+            return _damaged(partition, log, fetch_offset)
+        upto = upto if bound is None else min(upto, bound)
     try:
         result = reading.read(log, fetch_offset, max_bytes, upto=upto, min_one=min_one)
         if result.error is not NONE:
-            if caller is None and result.error is ErrorCode.CORRUPT_MESSAGE:
-                return PartitionRead(partition.unmended.error_for_consumers(partition.replicas, log, fetch_offset))
-            return PartitionRead(result.error)
+            is_damage = caller is None and result.error is ErrorCode.CORRUPT_MESSAGE
+            return _damaged(partition, log, fetch_offset) if is_damage else PartitionRead(result.error)
         if result.slice is not None:
             found.records, found.size = result.slice, result.slice.length
             if committed and log.aborting:
@@ -142,6 +147,11 @@ def read_partition(
         partition.host.storage_failed(failure)
         return PartitionRead(ErrorCode.KAFKA_STORAGE_ERROR)
     return found
+
+
+def _damaged(partition: Readable, log: UnifiedLog, fetch_offset: int) -> PartitionRead:
+    """The answer to a consumer whose read meets damage."""
+    return PartitionRead(partition.unmended.error_for_consumers(partition.replicas, log, fetch_offset))
 
 
 def _diverging(partition: PartitionView, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> PartitionRead | None:

@@ -86,6 +86,10 @@ def donors(partition: Partition) -> list[int]:
     return sorted(others, key=lambda each: (each != partition.leader, each not in partition.isr, others.index(each)))
 
 
+class UnreadableThere(Refusal):
+    """The donor's own copy is damaged, or what is aborted in it is undecided."""
+
+
 class Replacement:
     """The bytes for one range, as one donor sends them. Ask for ``next_offset`` until ``complete``."""
 
@@ -97,7 +101,7 @@ class Replacement:
         self._rotten = rotten
         self._parts: list[bytes] = []
         self._length = 0
-        self._aborted: set[tuple[int, int]] = set()
+        self._aborted: set[tuple[int, int]] | None = set()
         self._unknown = UnknownEpochs(log, rotten)
 
     @property
@@ -111,11 +115,14 @@ class Replacement:
         assert self.complete
         return b"".join(self._parts)
 
-    def take(self, records: Buffer, aborted: Iterable[tuple[int, int]] = ()) -> None:
+    def take(self, records: Buffer, aborted: Iterable[tuple[int, int]] | None = ()) -> None:
         """Takes an answer: whole batches from ``next_offset`` on, and the aborted transactions among them (producer, first
-        offset). Refusal when they do not fit."""
+        offset; None where the donor was not asked). Refusal when they do not fit."""
         view, before = memoryview(records), self.next_offset
-        self._aborted.update(each for each in aborted if each[1] < self._rotten.next_offset)
+        if aborted is None:
+            self._aborted = None
+        elif self._aborted is not None:
+            self._aborted.update(each for each in aborted if each[1] < self._rotten.next_offset)
         try:
             for header in iter_headers(view):
                 if header.base_offset >= self._rotten.next_offset:
@@ -159,9 +166,11 @@ class Replacement:
 
     def changes_state(self, segment: LogSegment) -> bool:
         """Whether producers and transactions must be rebuilt with the new bytes: a replay did without them, or the donor knows
-        other aborted transactions."""
+        other aborted transactions, or was not asked for them."""
         if not self.has_producers:
             return False
+        if self._aborted is None:
+            return True
         first, end = self._rotten.first_offset, self._rotten.next_offset
         ours = {(each.producer_id, each.first_offset) for each in reading.aborted_transactions(self._log, first, end)}
         return segment.aborted.incomplete or ours != self._aborted

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tidelog.storage.log_config import NEVER_MS
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.undecided import first_undecided
 from tidelog.storage.unified_log import UnifiedLog
 
 
@@ -48,6 +49,8 @@ def cleanable_range(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> Cle
     holding = log.segment_index(first_dirty)
     dirty = [segment for segment in segments[holding:] if segment is not log.active]
     bound = min(log.last_stable_offset, log.active.base_offset)
+    if log.files.undecided and (undecided := first_undecided(log)) is not None:
+        bound = min(bound, undecided)
     min_lag = log.config.min_compaction_lag_ms
     for segment in dirty:
         if not segment.sealed or (min_lag > 0 and segment.largest_timestamp()[0] > now_ms - min_lag):

@@ -17,6 +17,7 @@ from tidelog.storage.flush_job import FlushJob, Unflushed
 from tidelog.storage.known_damage import DamageJob, KnownDamage
 from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import UndecidedRange
 from tidelog.storage.segment import LogSegment, RollLimits
 from tidelog.storage.segments import Segments
 from tidelog.storage.truncation import Deferred
@@ -34,6 +35,7 @@ class LocalLog:
         "limits",
         "recovery_point",
         "segments",
+        "undecided",
         "unflushed",
     )
 
@@ -57,6 +59,8 @@ class LocalLog:
         self.end_offset = segments.active.next_offset
         self.recovery_point = recovery_point
         self.failure: StorageFailure | None = None
+        self.undecided: Sequence[UndecidedRange] = ()
+        """What damage that the start found leaves undecided; also after the damage is mended (``undecided.py``)."""
         self.set_config(config)
 
     def set_config(self, config: LogConfig) -> None:

@@ -9,6 +9,7 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import UndecidedRange
 from tidelog.storage.segment import LogSegment, RollLimits
 
 
@@ -71,6 +72,8 @@ class LogFiles(Protocol):
     def end_offset(self) -> int: ...
     @property
     def failure(self) -> StorageFailure | None: ...
+    @property
+    def undecided(self) -> Sequence[UndecidedRange]: ...
     @property
     def limits(self) -> RollLimits: ...
     @property

@@ -14,6 +14,7 @@ A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory
 from __future__ import annotations
 
 import logging
+from collections import deque
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ from tidelog.storage.segment import (
 )
 from tidelog.storage.segment_recovery import mark_known, recover, recover_segment, set_aside, write_again
 from tidelog.storage.segment_scan import Trust
+from tidelog.storage.state_rebuild import StateRebuild
+from tidelog.storage.undecided import find_undecided
 from tidelog.storage.unified_log import UnifiedLog
 
 CLEANED_SUFFIX = ".cleaned"
@@ -106,7 +109,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
         if sync_failed:
             write_again(fs, directory, [segment for segment in segments if not segment.sealed])
         listed = frozenset[int]() if request.read_all else read_damaged(fs, directory)
-        mark_known(segments, listed)
+        whole = mark_known(segments, listed)
         _check_transaction_indexes(segments, names)
         if not segments or segments[-1].next_offset < request.log_start_offset:
             if segments and request.clean and not sync_failed:
@@ -114,6 +117,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             else:
                 segments = _start_anew(fs, request, segments, epochs, now_ms)
         log = _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng, KnownDamage(listed))
+        _replay_what_came_back(log, whole, now_ms)
         if not request.read_all and (job := log.files.damage_job()) is not None:
             log.files.damage.written(job.run())
         return log
@@ -163,9 +167,20 @@ def _assemble(
         damage=damage,
     )
     log.rebuild_producers(now_ms, names)
+    log.files.undecided = find_undecided(log, names, request.producer_expiration_ms, now_ms)
     remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)
     return log
+
+
+def _replay_what_came_back(log: UnifiedLog, whole: list[LogSegment], now_ms: int) -> None:
+    """Batches that an earlier start could not read, and skipped, can be read now: a disk may get over an error, and a node may
+    have stopped just after it mended them. Producers and transactions are rebuilt with them."""
+    there = [segment for segment in whole if segment in log.segments]
+    if there:
+        rebuild = StateRebuild(log, there[0], there[0], now_ms)
+        deque(rebuild.steps(), maxlen=0)
+        rebuild.install()
 
 
 # --- what a crash left half way ----------------------------------------------------------------------------------------

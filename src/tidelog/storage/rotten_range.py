@@ -18,6 +18,15 @@ class RottenRange(NamedTuple):
     next_offset: int
 
 
+class UndecidedRange(NamedTuple):
+    """Offsets [first_offset, end_offset) of transactions whose end may lie in the damage behind them, which is in the segment
+    with this base offset."""
+
+    segment: int
+    first_offset: int
+    end_offset: int
+
+
 def rotten_at(ranges: Sequence[RottenRange], position: int) -> RottenRange | None:
     """The non-empty range that begins at ``position``."""
     return next((each for each in ranges if each.position == position < each.end), None)

@@ -105,9 +105,11 @@ def recover_segment(
     return size - scan.end
 
 
-def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -> None:
+def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -> list[LogSegment]:
     """Reads the segments whose base offsets are ``listed`` (None: all) and marks what is damaged in them; nothing else changes.
-    All of them are flushed, and none was marked yet. Blocks; raises OSError."""
+    All of them are flushed, and none was marked yet. Returns those in which nothing is damaged any more. Blocks; raises
+    OSError."""
+    whole: list[LogSegment] = []
     for segment in segments:
         if segment.size and not segment.rotten and (listed is None or segment.base_offset in listed):
             trust = Trust(segment.next_offset, following=None if segment is segments[-1] else segment.next_offset, complete=True)
@@ -118,6 +120,9 @@ def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -
             # The snapshot that is loaded may be of a start that skipped these batches.
             segment.aborted.incomplete = bool(scan.rotten)
             _report(segment)
+            if not scan.rotten:
+                whole.append(segment)
+    return whole
 
 
 def _report(segment: LogSegment) -> None:

@@ -137,5 +137,8 @@ def test_producers_are_rebuilt_when_a_replay_skipped_the_range_or_the_donor_know
     found.take(raw[rotten.position :], [(9, rotten.next_offset)])
     other.take(raw[rotten.position :], [(7, 2)])
     assert not found.changes_state(segment) and other.changes_state(segment)
+    unasked = Replacement(log, rotten)
+    unasked.take(raw[rotten.position :], None)
+    assert unasked.changes_state(segment), "the donor was not asked what it knows as aborted"
     segment.aborted.incomplete = True
     assert found.changes_state(segment)

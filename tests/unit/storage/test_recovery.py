@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets, read_offsets
+from sim.workload import (
+    DIRECTORY,
+    NOW_MS,
+    PARTITION,
+    TOPIC_ID,
+    append,
+    batch,
+    end_transaction,
+    load,
+    new_log,
+    offsets,
+    read_offsets,
+)
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import iter_headers
@@ -131,6 +143,36 @@ def test_the_transaction_index_comes_back_from_the_log() -> None:
     again = load(disk)
     assert again.active.transactions() == expected
     assert again.producers.first_undecided_offset() == 2
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "the list is damaged"])
+def test_batches_that_read_again_are_replayed(listed: bool) -> None:
+    """A start could not read them, and sealed a transaction index without them; the next one can."""
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch(2, producer=(7, 0, 0), transactional=True))
+    append(log, batch(1, producer=(7, 0, 2), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.roll(NOW_MS)
+    append(log, batch(1, producer=(8, 0, 0)))
+    log.flush()
+    expected = log.segments[0].transactions()
+    path, at = log.segments[0].path(".log"), 70
+    disk.flip(path, at, 1)
+    disk = disk.kill()
+    log = load(disk, survived=True)
+    assert log.segments[0].rotten and log.segments[0].transactions() != expected
+    append(log, batch(1, producer=(8, 0, 1)))
+    log.close()
+    disk.flip(path, at, 1)
+    if not listed:
+        disk.flip(f"{DIRECTORY}/tidelog-damaged", 2, 1)
+    again = load(disk, clean=True, recovery_point=log.log_end_offset)
+    assert not again.segments[0].rotten
+    assert again.segments[0].transactions() == expected
+    assert {each.producer_id: each.last_sequence for each in again.producers.entries.values()} == {7: 2, 8: 1}
+    assert not disk.exists(f"{DIRECTORY}/tidelog-damaged")
+    again.check()
 
 
 def test_what_a_crash_left_half_way_is_tidied_up() -> None:

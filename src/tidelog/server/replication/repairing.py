@@ -19,7 +19,7 @@ from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from tidelog.replication import repair
 from tidelog.replication.partition import Partition
-from tidelog.replication.repair import Damage, NotNow, Readiness, Refusal, Replacement
+from tidelog.replication.repair import Damage, NotNow, Readiness, Refusal, Replacement, UnreadableThere
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.unmended import never
 from tidelog.server.cluster.channels import Channel, ChannelError
@@ -44,7 +44,7 @@ MOST_CATCHING_UP = 10
 """How often a rebuild of the state may read what was appended during it, before it is put off."""
 BYTES_PER_SECOND = 16 << 20
 """The rate while the scrub is off."""
-_READ_COMMITTED = 1
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _UNREADABLE = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
 """A donor that is damaged at the same place, or whose log dir has failed."""
 
@@ -172,10 +172,16 @@ class Repairing:
 
     async def _copied(self, partition: Partition, here: UnifiedLog, damage: Damage, donor: int) -> Replacement:
         """The bytes that ``donor`` has for the range. Refusal, ChannelError."""
+        try:
+            return await self._fetched(partition, Replacement(here, damage.rotten), donor, _READ_COMMITTED)
+        except UnreadableThere:
+            # Damage of its own may leave undecided what was aborted there, and it may wait for our copy. The bytes will do.
+            return await self._fetched(partition, Replacement(here, damage.rotten), donor, _READ_UNCOMMITTED)
+
+    async def _fetched(self, partition: Partition, found: Replacement, donor: int, isolation: int) -> Replacement:
         channel = self._world.channel(donor, "repair")
         if channel is None:
             raise NotNow("it is not in service")
-        found = Replacement(here, damage.rotten)
         while not found.complete:
             wanted = FetchPartition(
                 partition=partition.index,
@@ -185,13 +191,15 @@ class Repairing:
             )
             request = FetchRequest(
                 max_bytes=ANSWER_BYTES,
-                isolation_level=_READ_COMMITTED,
+                isolation_level=isolation,
                 topics=[FetchTopic(topic=partition.topic, topic_id=partition.topic_id, partitions=[wanted])],
             )
             began = self._runtime.loop.time()
             answer = _only_partition(await channel.ask(request, timeout_ms=TIMEOUT_MS))
             records = answer.records if answer.records is not None else b""
-            found.take(records, [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()])
+            known = isolation == _READ_COMMITTED
+            aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
+            found.take(records, aborted if known else None)
             await self._rest(len(records), began)
         return found
 
@@ -274,6 +282,6 @@ def _only_partition(response: FetchResponse) -> PartitionData:
     if not error:
         raise Refusal("it does not answer for the partition")
     if error in _UNREADABLE:
-        raise Refusal("it cannot read its own copy")
+        raise UnreadableThere("it cannot read its own copy")
     passes = error.retriable or error is ErrorCode.OFFSET_OUT_OF_RANGE  # a replica that is behind, or knows another leader
     raise (NotNow if passes else Refusal)(f"it answers {error.name}")

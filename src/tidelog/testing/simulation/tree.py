@@ -65,10 +65,15 @@ class FileNode:
         self.pending.clear()
 
     def flip(self, position: int, bit: int) -> None:
-        """Flip one bit of the current and the durable contents."""
+        """Flip one bit of the current and the durable contents, and of what a sync will write."""
         for content in (self.data, self.safe):
             if position < len(content):
                 content[position] ^= 1 << bit
+        for number, (start, data) in enumerate(self.pending):
+            if data is not None and start <= position < start + len(data):
+                flipped = bytearray(data)
+                flipped[position - start] ^= 1 << bit
+                self.pending[number] = start, bytes(flipped)
 
     def torn(self, rng: random.Random) -> FileNode:
         """A file with contents that may be found after a power loss."""

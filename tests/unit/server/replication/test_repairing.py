@@ -18,7 +18,7 @@ from tidelog.replication.replica import Caller
 from tidelog.server.replication.repairing import Repairing
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.rotten_range import RottenRange, UndecidedRange
 from tidelog.storage.segment import LogSegment
 from tidelog.storage.verification_guard import NOT_REQUIRED
 
@@ -144,6 +144,11 @@ def consumer_gets(pair: Pair, broker: int, offset: int) -> ErrorCode:
     return read_partition(pair.worlds[broker].partition("t"), offset, 10, min_one=True, any_replica=True).error
 
 
+def committed_reader_gets(pair: Pair, broker: int, offset: int) -> ErrorCode:
+    partition = pair.worlds[broker].partition("t")
+    return read_partition(partition, offset, 10, min_one=True, any_replica=True, committed=True).error
+
+
 @pytest.mark.parametrize("broker", [1, 2], ids=["leader", "follower"])
 def test_consumers_wait_for_a_replica_that_cannot_be_reached_and_read_on_once_it_has_helped(broker: int) -> None:
     async def story(pair: Pair) -> None:
@@ -260,5 +265,57 @@ def test_records_of_an_aborted_transaction_stay_hidden_when_their_batch_comes_ba
         assert reading.aborted_transactions(log, 0, end) == right
         assert log.producers.entries[7].last_sequence == 2
         log.check()
+
+    run(story)
+
+
+def test_replicas_that_cannot_say_what_was_aborted_mend_one_another() -> None:
+    """Each lacks a marker of a transaction that was open where the other one is damaged."""
+
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), config=SMALL)
+        pair.start()
+        partition = pair.worlds[1].partition("t")
+        for number, commit in enumerate((False, True)):
+            records = batch(b"value", producer_id=7, producer_epoch=0, base_sequence=number, transactional=True)
+            partition.append(records, NOW_MS, 1, proof=NOT_REQUIRED)
+            marker = end_txn_marker_batch(EndTxnMarker(commit, 0), producer_id=7, producer_epoch=0, timestamp_ms=NOW_MS)
+            partition.append_own(memoryview(marker), NOW_MS)
+        for _ in range(8):
+            pair.produce(b"value")
+        end = pair.log(1).log_end_offset
+        await pair.until(lambda: pair.log(2).log_end_offset == end)
+        pair.produce(b"last")
+        await pair.until(lambda: pair.log(2).high_watermark == end + 1)
+        right, before = reading.aborted_transactions(pair.log(1), 0, end), files(pair.log(1))
+        for broker, number in ((1, 1), (2, 0)):
+            log = pair.log(broker)
+            damage(log, log.segments[0], number)
+            for segment in log.segments:
+                segment.aborted.reset(log.fs, segment.path(".txnindex"))
+            log.rebuild_producers(NOW_MS, [])
+            log.producers.high_watermark_moved(log.high_watermark)
+            log.files.undecided = [UndecidedRange(0, 0, 2)]
+            assert committed_reader_gets(pair, broker, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+            assert consumer_gets(pair, 1, 0) is ErrorCode.NONE, "readers of uncommitted data have them"
+        await mended(pair, 1)
+        await mended(pair, 2)
+        for broker in (1, 2):
+            assert files(pair.log(broker)) == before
+            assert reading.aborted_transactions(pair.log(broker), 0, end) == right
+            assert committed_reader_gets(pair, broker, 0) is ErrorCode.NONE
+
+    run(story)
+
+
+def test_a_read_of_committed_data_ends_before_what_is_undecided() -> None:
+    async def story(pair: Pair) -> None:
+        await filled(pair)
+        log = pair.log(1)
+        damage(log, log.segments[0], 2)
+        log.files.undecided = [UndecidedRange(0, 1, 2)]
+        read = read_partition(pair.worlds[1].partition("t"), 0, 10_000, min_one=True, committed=True)
+        uncommitted = read_partition(pair.worlds[1].partition("t"), 0, 10_000, min_one=True)
+        assert (read.error, 2 * read.size) == (ErrorCode.NONE, uncommitted.size)
 
     run(story)

@@ -64,6 +64,15 @@ def test_forgotten_changes_are_not_made_durable_later() -> None:
     assert (file.data, file.safe) == (b"lostkept", b"\0\0\0\0kept")
 
 
+def test_a_sync_writes_what_was_flipped_before_it() -> None:
+    file = FileNode()
+    file.write(0, b"abc", 0)
+    file.write(1, b"xy", 0)
+    file.flip(1, 0)
+    file.sync()
+    assert file.data == file.safe == b"ayy"
+
+
 def test_a_flip_changes_both_contents() -> None:
     file = FileNode(bytearray(b"ab"), bytearray(b"a"))
     file.flip(0, 1)
