@@ -4,6 +4,8 @@ What OpenSSL demands, measured with Python 3.11 and OpenSSL 3.0:
 
 - A larger ``send`` that the socket cannot take fails after a part has left, without a count. So at most one record (16 KiB) is
   sent in a call, and after a failure the same bytes are sent again.
+- Each record is a call of the kernel of its own, after which the kernel sends a packet: several are held together
+  (``_cork``).
 - Decrypted bytes may wait inside OpenSSL, where the selector does not see them: ``holds_bytes``.
 - A read may have to write first and the reverse (TLS 1.3 key updates): ``read_wants_write``, ``write_wants_read``.
 """
@@ -11,6 +13,7 @@ What OpenSSL demands, measured with Python 3.11 and OpenSSL 3.0:
 from __future__ import annotations
 
 import contextlib
+import socket
 import ssl
 from collections.abc import Sequence
 
@@ -19,12 +22,14 @@ from tidelog.model.ports import Buffer
 RECORD_BYTES = 16 * 1024
 RECEIVE_BYTES = 128 * 1024
 """A ``receive`` ends after this many bytes, so that other connections get their turn."""
+_CORK = getattr(socket, "TCP_CORK", 0)
+"""Linux: what would be a small packet waits for more bytes. Elsewhere this is 0."""
 
 
 class TlsTransport:
     """A connection after its handshake."""
 
-    __slots__ = ("_early", "_ended", "_retry", "_socket", "fd", "read_wants_write", "write_wants_read")
+    __slots__ = ("_early", "_ended", "_holds", "_retry", "_socket", "fd", "read_wants_write", "write_wants_read")
 
     can_sendfile = False
 
@@ -36,6 +41,8 @@ class TlsTransport:
         self._retry = b""
         """What OpenSSL has accepted and not sent: the next bytes of the stream."""
         self._ended = False
+        self._holds = bool(_CORK) and secured.family in (socket.AF_INET, socket.AF_INET6)
+        """Whether the kernel can hold records together."""
         self.read_wants_write = False
         """The last read has to send first: try it again soon."""
         self.write_wants_read = False
@@ -86,6 +93,9 @@ class TlsTransport:
         piece: Buffer = self._retry
         sent = 0
         self.write_wants_read = False
+        several = self._holds and len(room) > RECORD_BYTES
+        if several:
+            self._cork(1)
         try:
             if piece:
                 sent = self._socket.send(piece)
@@ -98,7 +108,14 @@ class TlsTransport:
         except ssl.SSLWantReadError:
             self._retry = bytes(piece)
             self.write_wants_read = True
+        finally:
+            if several:
+                self._cork(0)
         return sent
+
+    def _cork(self, held: int) -> None:
+        """Begins or ends to hold records together; at the end all that the kernel has leaves at once."""
+        self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, held)
 
     def send_all(self, buffers: Sequence[Buffer], *, more: bool) -> int:
         """``send`` of several buffers, joined, because a record is encrypted as a whole."""

@@ -135,6 +135,8 @@ def test_closing_says_goodbye(pair: Pair) -> None:
 class Turning:
     """An SSLSocket whose reads want to write and whose writes want to read, as during a key update."""
 
+    family = socket.AF_UNIX
+
     def __init__(self) -> None:
         self.turning = True
         self.sent: list[bytes] = []
@@ -174,6 +176,40 @@ def test_a_read_that_has_to_write_and_a_write_that_has_to_read_say_so() -> None:
     assert transport.send(b"abcdef") == 6
     assert inner.sent == [b"abc", b"def"]
     assert not (transport.read_wants_write or transport.write_wants_read)
+
+
+def over_tcp() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection over the loopback interface."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        return server.accept()[0], theirs
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CORK"), reason="Linux holds records together")
+@pytest.mark.parametrize("length", [RECORD_BYTES, 3 * RECORD_BYTES, 8_000_000])
+def test_records_of_one_send_leave_together_and_none_is_held_back(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = secured_pair(listener().context, client_context(), over_tcp())
+    asked: list[int] = []
+    option = ours.setsockopt
+
+    def noted(level: int, name: int, value: int) -> None:
+        if (level, name) == (socket.IPPROTO_TCP, socket.TCP_CORK):
+            asked.append(value)
+        option(level, name, value)
+
+    monkeypatch.setattr(ours, "setsockopt", noted)
+    transport = TlsTransport(ours)
+    sent = transport.send(b"x" * length)
+    assert asked == ([1, 0] if length > RECORD_BYTES else [])
+    assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK) == 0
+    # A socket that is full takes a part, which leaves, too.
+    assert sent == length or length == 8_000_000
+    theirs.settimeout(60)
+    got = 0
+    while got < sent:
+        got += len(theirs.recv(1 << 16))
+    ours.close()
+    theirs.close()
 
 
 def test_files_are_never_sent_by_the_kernel(pair: Pair) -> None:

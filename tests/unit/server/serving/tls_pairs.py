@@ -42,9 +42,11 @@ def client_context(*, shows: bool = False, trusts: bool = True) -> ssl.SSLContex
     return context
 
 
-def secured_pair(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
-    """The listener's end and the client's, both non-blocking, after the handshake."""
-    ours, theirs = socket.socketpair()
+def secured_pair(
+    server: ssl.SSLContext, client: ssl.SSLContext, ends: tuple[socket.socket, socket.socket] | None = None
+) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
+    """The listener's end and the client's, both non-blocking, after the handshake. ``ends``: connected sockets to use."""
+    ours, theirs = ends or socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
     one = server.wrap_socket(ours, server_side=True, do_handshake_on_connect=False)
