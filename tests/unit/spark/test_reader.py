@@ -175,17 +175,24 @@ def test_a_topic_that_was_made_again_is_noticed(broker: Broker, caplog: pytest.L
 
 
 class ScriptedSocket:
-    """A broker whose answers to Fetch are written down; it keeps the requests."""
+    """A broker whose answers to Fetch are written down; it keeps the requests, and the order of what was done."""
 
-    def __init__(self, address: str, answers: list[FetchResponse]) -> None:
+    def __init__(self, address: str, answers: list[FetchResponse], session_ends: bool = False) -> None:
         self.address = address
         self.answers = answers
         self.asked: list[FetchRequest] = []
+        self.session_ends = session_ends
+        self.done: list[str] = []
+
+    def renew(self) -> None:
+        self.done.append("renew")
 
     def send(self, request: FetchRequest) -> None:
         self.asked.append(request)
+        self.done.append("send")
 
     def receive(self) -> FetchResponse:
+        self.done.append("receive")
         return self.answers.pop(0)
 
 
@@ -249,6 +256,14 @@ def test_a_replica_that_is_nearer_is_read_when_the_leader_names_it() -> None:
     leader = ScriptedSocket("leader", [said(preferred_read_replica=0, records=b""), said(records=stored(0, 4))])
     assert scripted({0: leader}) == [0, 1, 2, 3]
     assert leader.asked[0].rack_id == "here"
+
+
+@pytest.mark.parametrize("session_ends", [False, True])
+def test_nothing_is_asked_ahead_of_a_login(session_ends: bool) -> None:
+    leader = ScriptedSocket("leader", [said(records=stored(0, 2)), said(records=stored(2, 2))], session_ends)
+    assert scripted({0: leader}) == [0, 1, 2, 3]
+    again = ["renew", "send", "receive"] if session_ends else ["send", "receive"]
+    assert leader.done == ["renew", "send", "receive", *again]
 
 
 def test_a_batch_that_is_cut_is_asked_for_with_more_room() -> None:
