@@ -43,12 +43,14 @@ _NONE_LEFT = {errno.EMFILE, errno.ENFILE}
 class Descriptor:
     """An open descriptor, closed when its last reference is dropped."""
 
-    __slots__ = ("__weakref__", "fd", "owner", "used")
+    __slots__ = ("__weakref__", "fd", "in_memory", "owner", "used")
 
     def __init__(self, fd: int, owner: DiskFile) -> None:
         self.fd = fd
         self.owner: weakref.ref[DiskFile] = weakref.ref(owner)
         self.used = True
+        self.in_memory: bool | None = None
+        """As ``page_cache.Opened`` says."""
 
     def __del__(self) -> None:
         os.close(self.fd)

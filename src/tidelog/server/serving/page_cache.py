@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Protocol
 
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
@@ -22,28 +23,47 @@ _without_flag: dict[int, bool] = {}
 _byte = [bytearray(1)]
 
 
-def read_resident(fd: int, position: int, into: memoryview) -> int:
+class Opened(Protocol):
+    """An open descriptor. ``in_memory``: None until its file system refuses the flag, then whether that lives in memory."""
+
+    fd: int
+    in_memory: bool | None
+
+
+class Borrowed:
+    """A descriptor that belongs to another object."""
+
+    __slots__ = ("fd", "in_memory")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.in_memory: bool | None = None
+
+
+def read_resident(opened: Opened, position: int, into: memoryview) -> int:
     """Bytes read into ``into`` from the page cache alone; -1 when the first byte is not cached, 0 at the end of the file.
 
     OSError: the disk failed.
     """
     if not _NOWAIT:
         return -1
-    try:
-        return os.preadv(fd, [into], position, _NOWAIT)
-    except BlockingIOError:
-        return -1
-    except OSError as error:
-        if error.errno not in _UNSUPPORTED:
-            raise
-        return os.preadv(fd, [into], position) if _lives_in_memory(fd) else -1
+    if opened.in_memory is None:
+        try:
+            return os.preadv(opened.fd, [into], position, _NOWAIT)
+        except BlockingIOError:
+            return -1
+        except OSError as error:
+            _refused(opened, error)
+    return os.preadv(opened.fd, [into], position) if opened.in_memory else -1
 
 
-def resident_length(fd: int, position: int, length: int) -> int:
+def resident_length(opened: Opened, position: int, length: int) -> int:
     """How many bytes from ``position`` on are resident, judged by one byte per STRIDE."""
     if not _NOWAIT:
         return 0
-    end = position + length
+    if opened.in_memory is not None:
+        return length if opened.in_memory else 0
+    fd, end = opened.fd, position + length
     at = position
     try:
         while at < end:
@@ -53,10 +73,17 @@ def resident_length(fd: int, position: int, length: int) -> int:
     except BlockingIOError:
         return max(0, min(at, end) - STRIDE - position) if at > position else 0
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
-            raise
-        return length if _lives_in_memory(fd) else 0
+        _refused(opened, error)
+        return length if opened.in_memory else 0
     return length
+
+
+def _refused(opened: Opened, error: OSError) -> None:
+    """Remembers that the file system does not know the flag, so that the next read does not ask again. Raises any other
+    error."""
+    if error.errno not in _UNSUPPORTED:
+        raise error
+    opened.in_memory = _lives_in_memory(opened.fd)
 
 
 def _lives_in_memory(fd: int) -> bool:

@@ -135,7 +135,7 @@ class Output:
         fd = descriptor.fd
         position = head.position
         if position >= self._resident_until:
-            length = resident_length(fd, position, min(head.length, CHUNK))
+            length = resident_length(descriptor, position, min(head.length, CHUNK))
             if not length:
                 return COLD, 0
             self._resident_until = position + length
@@ -154,7 +154,7 @@ class Output:
         if descriptor is None:
             data: Buffer = head.file.read(head.position, wanted)
         else:
-            count = read_resident(descriptor.fd, head.position, _scratch_view[:wanted])
+            count = read_resident(descriptor, head.position, _scratch_view[:wanted])
             if count < 0:
                 return COLD, 0
             data = _scratch_view[:count]
@@ -212,7 +212,7 @@ class Output:
         if descriptor is None:
             return part.read()
         into = _scratch_view[filled : filled + part.length]
-        count = read_resident(descriptor.fd, part.position, into)
+        count = read_resident(descriptor, part.position, into)
         if 0 <= count < part.length:
             # Either the file or its resident part ends here; the thread finds out which.
             return None

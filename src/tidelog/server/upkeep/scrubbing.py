@@ -22,7 +22,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.model.ports import Buffer, File
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.runtime import LoopRuntime
-from tidelog.server.serving.page_cache import resident_length
+from tidelog.server.serving.page_cache import Borrowed, resident_length
 from tidelog.server.upkeep.damage_list import write_damage_list
 from tidelog.storage.known_damage import DAMAGED
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
@@ -59,7 +59,7 @@ class PassingFile:
 
     def _is_cold(self, position: int, length: int) -> bool:
         fd = self._file.fileno()
-        return fd >= 0 and length > 0 and hasattr(os, "posix_fadvise") and resident_length(fd, position, length) < length
+        return fd >= 0 and length > 0 and hasattr(os, "posix_fadvise") and resident_length(Borrowed(fd), position, length) < length
 
     def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
         raise AssertionError("the scrub writes nothing")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tidelog.model.ports import Buffer, File, FileSlice
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.serving import sending
+from tidelog.server.serving.page_cache import Opened
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, SMALL_SLICE, TURN_OVER, Output, TruncatedFile
 from tidelog.server.serving.transport import PlainTransport
 
@@ -74,13 +75,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> File:
 def everything_is_resident(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the file system under the tests can tell about its pages."""
 
-    def read(fd: int, position: int, into: memoryview) -> int:
+    def read(opened: Opened, position: int, into: memoryview) -> int:
         import os
 
-        return os.preadv(fd, [into], position)
+        return os.preadv(opened.fd, [into], position)
 
     monkeypatch.setattr(sending, "read_resident", read)
-    monkeypatch.setattr(sending, "resident_length", lambda fd, position, length: length)
+    monkeypatch.setattr(sending, "resident_length", lambda opened, position, length: length)
 
 
 def finish(output: Output, state: int) -> list[int]:
@@ -142,8 +143,8 @@ def test_a_file_without_a_descriptor_is_read(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_cold_bytes_are_read_by_a_job_and_never_by_the_loop(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "read_resident", lambda fd, position, into: -1)
-    monkeypatch.setattr(sending, "resident_length", lambda fd, position, length: 0)
+    monkeypatch.setattr(sending, "read_resident", lambda opened, position, into: -1)
+    monkeypatch.setattr(sending, "resident_length", lambda opened, position, length: 0)
     peer = Peer()
     output = Output(peer)
     states = finish(output, output.send([b"head", FileSlice(file, 3, 700_000), b"mid", FileSlice(file, 9, 77)]))
@@ -153,7 +154,7 @@ def test_cold_bytes_are_read_by_a_job_and_never_by_the_loop(file: File, monkeypa
 
 
 def test_what_comes_before_a_cold_slice_leaves_first(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "read_resident", lambda fd, position, into: -1)
+    monkeypatch.setattr(sending, "read_resident", lambda opened, position, into: -1)
     peer = Peer()
     output = Output(peer)
     assert output.send([b"head", FileSlice(file, 0, 10)]) == COLD

@@ -123,7 +123,7 @@ def test_only_what_was_cold_is_given_back(tmp_path: Path, monkeypatch: pytest.Mo
     given: list[tuple[int, int]] = []
     monkeypatch.setattr("os.posix_fadvise", lambda fd, position, length, advice: given.append((position, length)))
     resident = iter([50_000, 10_000])
-    monkeypatch.setattr("tidelog.server.upkeep.scrubbing.resident_length", lambda fd, position, length: next(resident))
+    monkeypatch.setattr("tidelog.server.upkeep.scrubbing.resident_length", lambda opened, position, length: next(resident))
     file = PassingFile(DiskFileSystem().open(str(path)))
     assert (len(file.read(0, 50_000)), len(file.read(50_000, 50_000)), file.size()) == (50_000, 50_000, 100_000)
     assert given == [(50_000, 50_000)]
