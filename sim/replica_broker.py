@@ -257,7 +257,7 @@ class SimBroker:
         return after_the_wait
 
     def _answer(self, work: Fetch) -> wire.FetchResponse:
-        answer = work.finish(self.world.now)
+        answer = work.finish(lambda: self.world.now)
         topics: dict[bytes, wire.FetchableTopicResponse] = {}
         for wanted, read in answer.partitions:
             topic = topics.setdefault(wanted.topic_id, wire.FetchableTopicResponse(topic_id=wanted.topic_id))

@@ -9,7 +9,7 @@ Elsewhere: what the answer holds (``fetch_sessions``), what a partition may show
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tidelog.model.errors import ErrorCode
@@ -231,6 +231,6 @@ class Fetch:
         self.read_again(self.context.due)
         self._warm = False
 
-    def finish(self, now_ms: int) -> FetchAnswer:
-        """The answer. Call it once."""
-        return self.context.finish(self.reads, now_ms)
+    def finish(self, even_ms: Callable[[], int]) -> FetchAnswer:
+        """The answer. Call it once. ``even_ms``: the even clock, which only a new session asks."""
+        return self.context.finish(self.reads, even_ms)

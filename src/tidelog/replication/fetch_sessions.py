@@ -17,7 +17,7 @@ forgets the partition; a partition that is not due is watched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tidelog.model import ids
@@ -309,8 +309,8 @@ class FetchContext:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, NO_SESSION)
         return FetchAnswer(ErrorCode.NONE, self.session.id)
 
-    def finish(self, reads: Mapping[FetchPartition, PartitionRead], now_ms: int) -> FetchAnswer:
-        """The answer for these results. Call it once."""
+    def finish(self, reads: Mapping[FetchPartition, PartitionRead], even_ms: Callable[[], int]) -> FetchAnswer:
+        """The answer for these results. Call it once. ``even_ms``: the even clock, which only a new session asks."""
         session = self.session
         if session is None:
             if not self._creates:
@@ -318,7 +318,7 @@ class FetchContext:
             for wanted, read in reads.items():
                 wanted.answer(read)
             created = self._cache.create(
-                self._everything, by_id=self._by_id, caller=self.caller, now_ms=now_ms, decider=self._decider
+                self._everything, by_id=self._by_id, caller=self.caller, now_ms=even_ms(), decider=self._decider
             )
             return FetchAnswer(ErrorCode.NONE, created, list(reads.items()))
         if self.is_superseded:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 log = logging.getLogger(__name__)
 
@@ -21,32 +22,48 @@ JUMP_MS = 60_000
 """Jumps from this size on are logged."""
 
 
+class Clocks(Protocol):
+    """The clocks of a node, in ms. Both are looked up for each question: a test that shifts the node's time replaces them."""
+
+    now_ms: Callable[[], int]
+    """The wall clock, which may jump."""
+
+    def steady_ms(self) -> int:
+        """Never goes back."""
+        ...
+
+
 class EvenClock:
-    """``wall_ms`` may jump; ``steady_ms`` never goes back. Both in ms."""
+    """Asked several times for each fetch: a question costs few calls."""
 
-    __slots__ = ("_apart_ms", "_asked_ms", "_steady_ms", "_told_ms", "_wall_ms")
+    __slots__ = ("_apart_ms", "_asked_ms", "_clocks", "_told_ms")
 
-    def __init__(self, wall_ms: Callable[[], int], steady_ms: Callable[[], int]) -> None:
-        self._wall_ms = wall_ms
-        self._steady_ms = steady_ms
-        self._told_ms: float | None = None
-        self._asked_ms = 0
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._told_ms = 0.0
+        self._asked_ms: int | None = None
+        """The steady clock at the last question; None before the first."""
         self._apart_ms = 0.0
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, approximately; never goes back."""
-        steady_ms = self._steady_ms()
-        if self._told_ms is None:
-            self._told_ms, self._asked_ms = float(self._wall_ms()), steady_ms
-        passed = steady_ms - self._asked_ms
-        if not passed:
+        asked_ms, steady_ms = self._asked_ms, self._clocks.steady_ms()
+        if steady_ms == asked_ms:
             return int(self._told_ms)
+        wall_ms = self._clocks.now_ms()
         self._asked_ms = steady_ms
+        if asked_ms is None:
+            self._told_ms = float(wall_ms)
+            return wall_ms
+        passed = steady_ms - asked_ms
         expected = self._told_ms + passed
-        apart = self._wall_ms() - expected
+        apart = wall_ms - expected
         most = passed * NEARER
-        self._told_ms = expected + max(-most, min(most, apart))
-        if abs(apart - self._apart_ms) >= JUMP_MS:
+        if -most <= apart <= most:
+            self._told_ms = float(wall_ms)
+        else:
+            self._told_ms = expected + most if apart > 0 else expected - most
+        if not -JUMP_MS < apart - self._apart_ms < JUMP_MS:
             way = "forward" if apart > self._apart_ms else "back"
             log.warning(
                 "the machine's clock was set %s by %.0f s: timestamps of records follow at once; sessions, timeouts and "

@@ -62,8 +62,7 @@ class LoopRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.now_ms: Callable[[], int] = system_now_ms
-        # Both are looked up on each call, because a test that shifts the node's time replaces the clocks.
-        self._even = EvenClock(lambda: self.now_ms(), lambda: self.steady_ms())  # noqa: PLW0108
+        self._even = EvenClock(self)
         self.rng = random.Random(int.from_bytes(random.SystemRandom().randbytes(32), "big"))
         self._tasks: set[asyncio.Task[Any]] = set()
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")

@@ -60,7 +60,7 @@ def run(
 ) -> FetchAnswer:
     context = open_(sessions, request, now_ms, privileged=privileged)
     due = context.due
-    return context.finish(dict(zip(due, reads or [nothing() for _ in due], strict=True)), now_ms)
+    return context.finish(dict(zip(due, reads or [nothing() for _ in due], strict=True)), lambda: now_ms)
 
 
 def named(answer: FetchAnswer) -> list[tuple[str | None, int]]:
@@ -256,7 +256,7 @@ def quiet_world(count: int) -> tuple[World, int]:
 def read(world: World, request: Request) -> FetchAnswer:
     context = open_(world.manager.sessions, request)
     work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
-    return work.finish(0)
+    return work.finish(lambda: 0)
 
 
 def test_only_partitions_that_may_have_news_are_looked_at() -> None:
@@ -303,7 +303,7 @@ def test_a_change_between_the_wake_up_and_the_answer_is_not_lost() -> None:
     assert parked.done
     world.partition("t1").append(batch(b"y"), NOW_MS, 1)
     work.read_again(parked.touched)
-    assert named(work.finish(0)) == [("t0", 0)]
+    assert named(work.finish(lambda: 0)) == [("t0", 0)]
     assert ("t1", 0) in named(read(world, Request(session_id, 3)))
 
 

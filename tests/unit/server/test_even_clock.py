@@ -14,12 +14,16 @@ HOUR_MS = 3_600_000
 class Clocks:
     def __init__(self) -> None:
         self.wall_ms = 1_700_000_000_000
-        self.steady_ms = 5_000
-        self.even = EvenClock(lambda: self.wall_ms, lambda: self.steady_ms)
+        self.passed_ms = 5_000
+        self.now_ms = lambda: self.wall_ms
+        self.even = EvenClock(self)
+
+    def steady_ms(self) -> int:
+        return self.passed_ms
 
     def pass_ms(self, ms: int) -> int:
         self.wall_ms += ms
-        self.steady_ms += ms
+        self.passed_ms += ms
         return self.even.now_ms()
 
 

@@ -66,8 +66,8 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
     if work.cold:
         return _warmed(ctx, work, even_ms + request.max_wait_ms)
     if work.is_complete or request.max_wait_ms <= 0:
-        return _answer(ctx, work, even_ms)
-    return _Poll(ctx, work, even_ms + request.max_wait_ms)
+        return _answer(ctx, work)
+    return _Poll(ctx, work, even_ms + request.max_wait_ms, even_ms)
 
 
 def _denied_follower(ctx: BrokerContext, request: FetchView) -> Answer:
@@ -101,25 +101,27 @@ class _Poll(Waiting):
 
     __slots__ = ("_ctx", "_deadline_ms", "_work")
 
-    def __init__(self, ctx: BrokerContext, work: Fetch, deadline_ms: int) -> None:
+    def __init__(self, ctx: BrokerContext, work: Fetch, deadline_ms: int, even_ms: int) -> None:
+        """``even_ms``: now."""
         self._ctx = ctx
         self._work = work
         self._deadline_ms = deadline_ms
-        self._park()
+        self._park(even_ms)
 
-    def _park(self) -> None:
-        left_ms = self._deadline_ms - self._ctx.node.runtime.even_ms()
-        self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + left_ms)
+    def _park(self, even_ms: int) -> None:
+        self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + self._deadline_ms - even_ms)
 
     def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         ctx, work, parked = self._ctx, self._work, self.parked
         work.read_again(parked.touched)
         if work.cold:
             return _warmed(ctx, work, self._deadline_ms)
+        if work.is_complete or parked.expired:
+            return _answer(ctx, work)
         even_ms = ctx.node.runtime.even_ms()
-        if work.is_complete or parked.expired or even_ms >= self._deadline_ms:
-            return _answer(ctx, work, even_ms)
-        self._park()
+        if even_ms >= self._deadline_ms:
+            return _answer(ctx, work)
+        self._park(even_ms)
         return self
 
     def refuse(self, error: KafkaError) -> Outgoing:
@@ -133,13 +135,13 @@ async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing
     work.read_warm()
     even_ms = ctx.node.runtime.even_ms()
     over = work.is_complete or even_ms >= deadline_ms
-    return _answer(ctx, work, even_ms) if over else _Poll(ctx, work, deadline_ms)
+    return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms, even_ms)
 
 
-def _answer(ctx: BrokerContext, work: Fetch, even_ms: int) -> Frame:
+def _answer(ctx: BrokerContext, work: Fetch) -> Frame:
     if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
         return _throttled(ctx, work, wait_ms)
-    answer = work.finish(even_ms)
+    answer = work.finish(ctx.node.runtime.even_ms)
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
     results: list[FetchResult] = []
