@@ -154,18 +154,25 @@ class FrameReader:
     """Splits a byte stream into frames, in one reused buffer.
 
     Call ``recv_into(reader.writable())``, then ``received(n)``, then ``next_frame()`` until it returns None. ``max_plain_bytes``,
-    for readers of requests: the limit of those other than Produce.
+    for readers of requests: the limit of those other than Produce. ``read_ahead``: a buffer that the bytes received have filled
+    grows up to this size, so that frames sent in a row arrive with one call.
     """
 
-    __slots__ = ("_buffer", "_end", "_initial", "_max", "_max_plain", "_option", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_full", "_initial", "_max", "_max_plain", "_option", "_read_ahead", "_start", "_view")
 
     def __init__(
-        self, max_frame_bytes: int = MAX_FRAME_BYTES, initial: int = 4096, max_plain_bytes: int = MAX_FRAME_BYTES
+        self,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        initial: int = 4096,
+        max_plain_bytes: int = MAX_FRAME_BYTES,
+        read_ahead: int = 0,
     ) -> None:
         self._max = max_frame_bytes
         self._max_plain = max_plain_bytes
         self._option = MAX_BYTES_OPTION
         self._initial = initial
+        self._read_ahead = read_ahead
+        self._full = False
         self._buffer = bytearray(initial)
         self._view = memoryview(self._buffer)
         self._start = 0
@@ -196,12 +203,16 @@ class FrameReader:
         if pending == len(self._buffer):
             needed = 4 + int(_SIZE.unpack_from(self._buffer, 0)[0])
             self._resize(min(max(needed, 2 * pending), 4 * pending))
+        elif self._full and len(self._buffer) < self._read_ahead:
+            self._resize(min(2 * len(self._buffer), self._read_ahead))
         return self._view[pending:]
 
     def received(self, count: int) -> None:
         """Marks the first ``count`` bytes of the ``writable`` buffer as received."""
-        assert 0 <= count <= len(self._buffer) - self._end, "more was received than there was room for"
+        room = len(self._buffer) - self._end
+        assert 0 <= count <= room, "more was received than there was room for"
         self._end += count
+        self._full = count == room
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size, or None. ProtocolViolation for a size that is negative or too large."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.model.errors import ProtocolViolation
@@ -99,6 +99,7 @@ def frame_of(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=300), max_size=12), st.data())
 def test_frames_do_not_depend_on_how_the_stream_is_cut(bodies: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(map(frame_of, bodies))
@@ -166,6 +167,43 @@ def test_an_idle_connection_gives_back_what_a_large_frame_took() -> None:
     reader.shrink()
     assert reader.capacity == 4096
     assert reader.feed(frame_of(b"next")) == [b"next"]
+
+
+def fill(reader: FrameReader, stream: bytes) -> int:
+    """One read from a socket that holds ``stream``: how many bytes of it fit."""
+    room = reader.writable()
+    count = min(len(room), len(stream))
+    room[:count] = stream[:count]
+    reader.received(count)
+    return count
+
+
+def test_a_buffer_that_frames_in_a_row_fill_grows_to_the_read_ahead() -> None:
+    frame = frame_of(b"x" * 1000)
+    stream = frame * 100
+    reader = FrameReader(read_ahead=20_000)
+    seen, reads = 0, []
+    while stream:
+        reads.append(fill(reader, stream))
+        stream = stream[reads[-1] :]
+        while (found := reader.next_frame()) is not None:
+            assert found == frame[4:]
+            seen += 1
+    assert seen == 100
+    assert reads[0] == 4096 and max(reads) > 18_900, "most of the buffer, which holds the rest of a frame besides"
+    assert reader.capacity == 20_000
+    reader.shrink()
+    assert reader.capacity == 4096
+
+
+def test_a_buffer_that_was_never_full_does_not_grow() -> None:
+    reader = FrameReader(read_ahead=20_000)
+    for _ in range(100):
+        assert reader.feed(frame_of(b"x" * 3000)) == [b"x" * 3000]
+    assert reader.capacity == 4096
+    plain = FrameReader()
+    plain.feed(frame_of(b"x" * 1000) * 100)
+    assert plain.capacity == 4096
 
 
 def test_what_is_pending_can_be_taken_and_outlives_the_reader() -> None:
