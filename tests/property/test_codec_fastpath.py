@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,8 @@ from tidelog.protocol.fastpath import (
     read_fetch,
     read_produce,
 )
-from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
+from tidelog.protocol.fastpath.follower_fetch import read_follower_fetch, write_follower_fetch
+from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from tidelog.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 PRODUCE = st.integers(3, 13)
@@ -171,3 +173,80 @@ def test_fetch_responses_are_the_same_bytes_with_records_in_files_or_in_memory(s
     frame = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts)
     assert frame == framing.encode_response_message(7, 1, version, response)
     assert total == len(frame)
+
+
+def follower_request(seed: int, version: int) -> FetchRequest:
+    """Random, and mostly of the shape that a follower sends under load."""
+    rng = random.Random(seed)
+    request: FetchRequest = Maker(message_named("FetchRequest"), version, rng).make()
+    if rng.random() < 0.8:
+        usual = FetchRequest()
+        for name in ("cluster_id", "replica_id", "forgotten_topics_data", "rack_id"):
+            if rng.random() < 0.9:
+                setattr(request, name, getattr(usual, name))
+        del request.topics[1:]
+        for topic in request.topics:
+            del topic.partitions[1:]
+            for partition in topic.partitions:
+                if rng.random() < 0.8:
+                    partition.high_watermark = 0x7FFFFFFFFFFFFFFF
+                    partition.replica_directory_id = bytes(16)
+    return request
+
+
+@settings(max_examples=500)
+@given(SEED, FETCH)
+def test_follower_requests_are_the_same_bytes(seed: int, version: int) -> None:
+    request = follower_request(seed, version)
+    out = bytearray(b"head")
+    write_follower_fetch(request, out, version)
+    assert out == b"head" + request.encode(version)
+
+
+@settings(max_examples=300)
+@given(SEED, FETCH, st.data())
+def test_what_does_not_fit_is_refused_by_both(seed: int, version: int, data: st.DataObject) -> None:
+    request = follower_request(seed, version)
+    name = data.draw(st.sampled_from(("max_wait_ms", "isolation_level", "session_epoch")))
+    setattr(request, name, data.draw(st.sampled_from((2**31, -(2**63), 2**70))))
+    out = bytearray(b"head")
+    with pytest.raises(ValueError, match="does not fit"):
+        write_follower_fetch(request, out, version)
+
+
+def followed(body: bytes, version: int) -> tuple[Any, Any]:
+    """What the generated class and the fast path make of a response; None where it is refused."""
+    found: list[Any] = []
+    for read in (FetchResponse.decode, read_follower_fetch):
+        try:
+            found.append(read(memoryview(body), version))
+        except ProtocolViolation:
+            found.append(None)
+    return found[0], found[1]
+
+
+@settings(max_examples=500)
+@given(SEED, FETCH, st.data())
+def test_answers_to_followers_mean_the_same_to_both_whole_or_broken(seed: int, version: int, data: st.DataObject) -> None:
+    rng = random.Random(seed)
+    response: FetchResponse = Maker(message_named("FetchResponse"), version, rng).make()
+    if rng.random() < 0.9:
+        usual = PartitionData()
+        response.node_endpoints = []
+        del response.responses[1:]
+        for topic in response.responses:
+            del topic.partitions[1:]
+            for partition in topic.partitions:
+                for name in ("diverging_epoch", "current_leader", "snapshot_id"):
+                    setattr(partition, name, getattr(usual, name))
+                partition.aborted_transactions = rng.choice(([], None))
+                partition.records = rng.choice((None, b"", b"r" * 5, b"r" * 200, b"r" * 20_000))
+    body = bytearray(response.encode(version))
+    plain, fast = followed(bytes(body), version)
+    assert plain is not None and fast == plain
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(body) - 1))
+        body[at] = data.draw(st.sampled_from((0, 1, 2, 3, 0x7F, 0x80, 0xFF)))
+    body = body[: data.draw(st.integers(0, len(body)))] if data.draw(st.booleans()) else body
+    plain, fast = followed(bytes(body), version)
+    assert fast == plain

@@ -7,6 +7,7 @@ know. Responses arrive in the order of the requests; one that answers another re
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -24,6 +25,8 @@ from tidelog.protocol.structure import Message
 
 R = TypeVar("R")
 MAX_RESPONSE_BYTES = 1 << 30
+Write = Callable[[Any, bytearray, int], None]
+"""Appends the bytes of a request in a version."""
 
 
 class UnsupportedByBroker(Exception):
@@ -92,10 +95,13 @@ class ClientConnection:
             raise UnsupportedByBroker(f"the broker does not serve {ApiKey(api_key).name} in a version that is known here")
         return version
 
-    def request(self, request: Message, highest: int | None = None) -> bytes:
-        """The frame of ``request``, in version ``highest`` at most. ValueError if the version cannot encode it."""
+    def request(self, request: Message, highest: int | None = None, write: Write | None = None) -> bytes:
+        """The frame of ``request``, in version ``highest`` at most. ValueError if the version cannot encode it.
+
+        ``write``: appends the bytes in place of ``request.encode_into``.
+        """
         api_key: int = request.API_KEY  # type: ignore[attr-defined]
-        return self._encode(request, api_key, self.version_of(api_key, highest))
+        return self._encode(request, api_key, self.version_of(api_key, highest), write)
 
     def receive(self, data: bytes) -> list[Any]:
         """The responses that ``data`` completes. ProtocolViolation if they do not match the requests."""
@@ -120,11 +126,11 @@ class ClientConnection:
         if self._served is None:
             check_speaks_kafka(head, self._prefix)
 
-    def _encode(self, request: Message, api_key: int, version: int) -> bytes:
+    def _encode(self, request: Message, api_key: int, version: int, write: Write | None = None) -> bytes:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
         self._waiting.append((correlation_id, api_key, version))
-        return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
+        return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request, write)
 
     def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:
         """(API key, version, body) of the next response, for callers that split the frames themselves."""

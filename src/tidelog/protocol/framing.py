@@ -11,6 +11,8 @@ peer announces; a returned frame stays valid and writable until ``writable`` is 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
@@ -32,6 +34,7 @@ _TLS_HANDSHAKE = b"\x16\x03"
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _REQUEST = struct.Struct(">hhih")
+_KEY_VERSION_CORRELATION = struct.Struct(">hhi")
 _RESPONSE = struct.Struct(">ii")
 _RESPONSE_FLEXIBLE = struct.Struct(">iiB")
 
@@ -105,18 +108,26 @@ def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
 
 def encode_request_header(header: RequestHeader) -> bytes:
     """The header alone, without the frame's size."""
-    out = bytearray(struct.pack(">hhi", header.api_key, header.api_version, header.correlation_id))
-    write_nullable_string(out, header.client_id)
-    if request_header_is_flexible(header.api_key, header.api_version):
-        out.append(0)
+    out = bytearray()
+    _write_request_header(out, header)
     return bytes(out)
 
 
-def encode_request(header: RequestHeader, body: Message) -> bytes:
-    """A whole frame."""
+def _write_request_header(out: bytearray, header: RequestHeader) -> None:
+    out += _KEY_VERSION_CORRELATION.pack(header.api_key, header.api_version, header.correlation_id)
+    write_nullable_string(out, header.client_id)
+    if request_header_is_flexible(header.api_key, header.api_version):
+        out.append(0)
+
+
+def encode_request(header: RequestHeader, body: Message, write: Callable[[Any, bytearray, int], None] | None = None) -> bytes:
+    """A whole frame. ``write``: appends the body's bytes in place of ``encode_into``."""
     out = bytearray(4)
-    out += encode_request_header(header)
-    body.encode_into(out, header.api_version)
+    _write_request_header(out, header)
+    if write is None:
+        body.encode_into(out, header.api_version)
+    else:
+        write(body, out, header.api_version)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from tidelog.client.connection import ClientConnection
@@ -18,8 +17,10 @@ from tidelog.protocol.framing import FrameReader
 LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
 LARGEST_FIRST_BUFFER = 1 << 20
 """On a connection with large responses, the buffer for each starts with up to this size."""
+COPIED_BYTES = 8192
+"""A response of up to this size is copied where it would hold views of the receive buffer: cheaper than another buffer."""
 _BULK = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
-"""Responses of these APIs hold views of the receive buffer."""
+"""Responses of these APIs hold views of what was received."""
 
 
 class RawAnswer(NamedTuple):
@@ -29,20 +30,36 @@ class RawAnswer(NamedTuple):
     body: memoryview
 
 
-@dataclass(eq=False, slots=True)
-class Asked:
-    """A request and the future of its response. ``request`` is None for those that open the connection."""
+class Codec(NamedTuple):
+    """A faster way to write a request and to read its response than their classes have."""
 
-    request: Any
-    raw: bool
-    answer: asyncio.Future[Any]
-    highest: int | None = field(default=None)
-    alarm: asyncio.TimerHandle | None = field(default=None)
+    write: Callable[[Any, bytearray, int], None]
+    """Appends the bytes of the request in a version."""
+    read: Callable[[memoryview, int], Any]
+    """The response from its body in a version. ProtocolViolation when it is malformed."""
+
+
+class Asked:
+    """A request and the future of its response. ``request`` is None for those that open the connection.
+
+    ``due_s``: by the loop's clock, when the response is overdue, ``timeout_ms`` after the request.
+    """
+
+    __slots__ = ("answer", "codec", "due_s", "highest", "raw", "request", "timeout_ms")
+
+    def __init__(
+        self, request: Any, raw: bool, answer: asyncio.Future[Any], highest: int | None = None, codec: Codec | None = None
+    ) -> None:
+        self.request = request
+        self.raw = raw
+        self.answer = answer
+        self.highest = highest
+        self.codec = codec
+        self.due_s = 0.0
+        self.timeout_ms = 0
 
     def settle(self, result: Any) -> None:
         """Set the result or exception, unless the caller was cancelled."""
-        if self.alarm is not None:
-            self.alarm.cancel()
         if not self.answer.done():
             if isinstance(result, Exception):
                 self.answer.set_exception(result)
@@ -98,7 +115,8 @@ class Line(asyncio.BufferedProtocol):
 
     def send(self, asked: Asked) -> None:
         """Send a request. UnsupportedByBroker or ValueError if the negotiated versions cannot encode it."""
-        self._write(self.machine.request(asked.request, asked.highest), asked)
+        codec = asked.codec
+        self._write(self.machine.request(asked.request, asked.highest, None if codec is None else codec.write), asked)
 
     def _write(self, frame: bytes, asked: Asked) -> None:
         if self.lost is not None:
@@ -153,9 +171,18 @@ class Line(asyncio.BufferedProtocol):
         api_key, version, body = self.machine.accept(frame)
         asked = self.asked[0]
         # The request stays queued until its response is decoded: a failure to decode closes the connection and fails the request.
-        answer = RawAnswer(version, body) if asked.raw else registry.response_class(api_key).decode(body, version)
+        bulk = asked.raw or api_key in _BULK
+        if bulk and len(frame) <= COPIED_BYTES:
+            body, bulk = memoryview(bytes(body)), False
+        answer: Any
+        if asked.raw:
+            answer = RawAnswer(version, body)
+        elif asked.codec is not None:
+            answer = asked.codec.read(body, version)
+        else:
+            answer = registry.response_class(api_key).decode(body, version)
         self.asked.popleft()
-        if asked.raw or api_key in _BULK:
+        if bulk:
             self._give_buffer_away(len(frame))
         asked.settle(answer)
 

@@ -22,7 +22,7 @@ from typing import Any
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.net.async_connection import Asked, Line
+from tidelog.client.net.async_connection import Asked, Codec, Line
 from tidelog.config.listeners import address_text
 from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
@@ -80,6 +80,8 @@ class Channel:
         self._line: Line | None = None
         self._opening: asyncio.Task[None] | None = None
         self._unsent: deque[Asked] = deque()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = 0.0
         self._failures = 0
         self._failed_s = 0.0
         self._closed = False
@@ -107,17 +109,20 @@ class Channel:
                 asked.settle(None)
             asked.answer.cancel()
 
-    def begin(self, request: Any, *, timeout_ms: int) -> asyncio.Future[Any]:
+    def begin(self, request: Any, *, timeout_ms: int, codec: Codec | None = None) -> asyncio.Future[Any]:
         """``ask`` without a coroutine, for frequent requests: a future with its result or exception. It may be cancelled."""
-        return self._asked(request, timeout_ms, False, None).answer
+        return self._asked(request, timeout_ms, False, None, codec).answer
 
-    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None) -> Asked:
+    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None, codec: Codec | None = None) -> Asked:
         loop = self._runtime.loop
-        asked = Asked(request, raw, loop.create_future(), version)
+        asked = Asked(request, raw, loop.create_future(), version, codec)
         if self._closed:
             asked.settle(ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection"))
         else:
-            asked.alarm = loop.call_later(max(0, timeout_ms) / 1000, self._overdue, asked, timeout_ms)
+            asked.timeout_ms = timeout_ms
+            asked.due_s = due_s = loop.time() + max(0, timeout_ms) / 1000
+            if self._alarm is None or due_s < self._alarm_s:
+                self._set_alarm(due_s)
             self._unsent.append(asked)
             self.pump()
         return asked
@@ -147,8 +152,33 @@ class Channel:
             except (UnsupportedByBroker, ValueError) as error:
                 asked.settle(ChannelError(Failure.UNSUPPORTED, f"{self}: {error}"))
 
-    def _overdue(self, asked: Asked, timeout_ms: int) -> None:
-        detail = f"{self}: no answer to {type(asked.request).__name__} within {timeout_ms} ms"
+    def _set_alarm(self, due_s: float) -> None:
+        """One timer for all requests, not one for each: it stays set when its request is answered, and then finds nothing due."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_s = due_s
+        self._alarm = self._runtime.loop.call_at(due_s, self._look_for_overdue)
+
+    def _look_for_overdue(self) -> None:
+        self._alarm = None
+        for asked in self._waiting():
+            if asked.due_s <= self._alarm_s:
+                self._overdue(asked)
+        due_s = min((asked.due_s for asked in self._waiting()), default=None)
+        if due_s is not None:
+            self._set_alarm(due_s)
+
+    def _waiting(self) -> list[Asked]:
+        """The requests that an answer may be overdue to: of those that are not sent yet only the ones whose caller waits. A login
+        has its own limit."""
+        sent = self._line.asked if self._line is not None else ()
+        return [
+            *(asked for asked in sent if asked.request is not None),
+            *(asked for asked in self._unsent if not asked.answer.done()),
+        ]
+
+    def _overdue(self, asked: Asked) -> None:
+        detail = f"{self}: no answer to {type(asked.request).__name__} within {asked.timeout_ms} ms"
         line = self._line
         asked.settle(ChannelError(Failure.TIMEOUT, detail))
         if line is not None and asked in line.asked:
@@ -229,6 +259,9 @@ class Channel:
     def close(self) -> None:
         """Closes the channel; all pending and later requests fail."""
         self._closed = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         reason = ConnectionAbortedError("this node closed the connection")
         if self._opening is not None:
             self._opening.cancel()

@@ -12,9 +12,11 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
+from tidelog.client.net.async_connection import Codec
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.protocol.fastpath.follower_fetch import read_follower_fetch, write_follower_fetch
 from tidelog.protocol.messages import list_offsets as offsets
 from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.replication import follower_log
@@ -40,6 +42,7 @@ FLUSH_POLL_S = 0.002
 NOBODY_S = 0.1
 """How often the address of a leader is looked up while it is unknown."""
 FLUSH_DEADLINE_MS = 60_000
+CODEC = Codec(write_follower_fetch, read_follower_fetch)
 LEADER_ACKS = 1
 
 
@@ -169,7 +172,7 @@ class Following:
             await self._runtime.sleep(NOBODY_S)
             return None
         timeout_ms = self._leaders.config.replica_socket_timeout_ms
-        poll: asyncio.Future[FetchResponse] = channel.begin(request, timeout_ms=timeout_ms)
+        poll: asyncio.Future[FetchResponse] = channel.begin(request, timeout_ms=timeout_ms, codec=CODEC)
         self._poll = poll
         try:
             response = await poll

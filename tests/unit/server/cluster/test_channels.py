@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.server.controllers import free_ports
 from tidelog.client.connection_opening import SetupTimeout
-from tidelog.client.net.async_connection import RawAnswer
+from tidelog.client.net.async_connection import Asked, RawAnswer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -235,6 +235,25 @@ def test_an_overdue_answer_ends_the_connection_for_nothing_behind_it_can_be_answ
         with pytest.raises(ChannelError) as failure:
             await patient
         assert failure.value.kind is Failure.DISCONNECTED
+
+    world.run(main)
+
+
+def test_the_timer_of_an_answered_request_ends_neither_a_later_one_nor_a_login(world: World) -> None:
+    async def main() -> None:
+        channel = world.to_server()
+        first = asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=100))
+        await world.server.answer_next(MetadataResponse())
+        await first
+        later = ask(channel, MetadataRequest())
+        login = Asked(None, False, world.runtime.loop.create_future())
+        assert channel._line is not None
+        channel._line.asked.append(login)
+        await asyncio.sleep(0.3)  # until the timer has rung
+        assert not login.answer.done() and not later.done()
+        channel._line.asked.remove(login)
+        await world.server.answer_next(MetadataResponse(cluster_id="later"))
+        assert (await later).cluster_id == "later"
 
     world.run(main)
 
