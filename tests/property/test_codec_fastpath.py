@@ -194,7 +194,7 @@ def follower_request(seed: int, version: int) -> FetchRequest:
     return request
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(SEED, FETCH)
 def test_follower_requests_are_the_same_bytes(seed: int, version: int) -> None:
     request = follower_request(seed, version)
@@ -203,8 +203,8 @@ def test_follower_requests_are_the_same_bytes(seed: int, version: int) -> None:
     assert out == b"head" + request.encode(version)
 
 
-@settings(max_examples=300)
-@given(SEED, FETCH, st.data())
+@settings(max_examples=300, deadline=None)
+@given(SEED, st.integers(7, 18), st.data())
 def test_what_does_not_fit_is_refused_by_both(seed: int, version: int, data: st.DataObject) -> None:
     request = follower_request(seed, version)
     name = data.draw(st.sampled_from(("max_wait_ms", "isolation_level", "session_epoch")))
@@ -225,7 +225,7 @@ def followed(body: bytes, version: int) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(SEED, FETCH, st.data())
 def test_answers_to_followers_mean_the_same_to_both_whole_or_broken(seed: int, version: int, data: st.DataObject) -> None:
     rng = random.Random(seed)

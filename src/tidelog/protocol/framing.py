@@ -169,7 +169,19 @@ class FrameReader:
     grows up to this size, so that frames sent in a row arrive with one call.
     """
 
-    __slots__ = ("_buffer", "_end", "_full", "_initial", "_max", "_max_plain", "_option", "_read_ahead", "_start", "_view")
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_full",
+        "_initial",
+        "_max",
+        "_max_plain",
+        "_option",
+        "_read_ahead",
+        "_start",
+        "_view",
+        "more",
+    )
 
     def __init__(
         self,
@@ -188,6 +200,8 @@ class FrameReader:
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
+        self.more = False
+        """Whether there were bytes behind the last frame when it was returned."""
 
     def allow(self, max_frame_bytes: int, option: str = MAX_BYTES_OPTION) -> None:
         """Another limit, from the next frame on: a client has to authenticate, or has authenticated. ``option`` sets it."""
@@ -242,8 +256,10 @@ class FrameReader:
         start += 4
         if self._end - start < size:
             return None
-        self._start = start + size
-        return self._view[start : self._start]
+        end = start + size
+        self._start = end
+        self.more = end < self._end
+        return self._view[start:end]
 
     def head(self, count: int) -> bytes:
         """The first pending bytes, at most ``count``."""

@@ -135,8 +135,9 @@ class _Waiting:
         for source in self._watched:
             source.watchers.pop(self, None)
         self._watched = []
-        if self.on_done is not None:
-            self.on_done()
+        on_done, self.on_done = self.on_done, None
+        if on_done is not None:
+            on_done()
 
 
 class ParkedFetch(_Waiting):
@@ -236,11 +237,15 @@ class ParkedDeletion(_Waiting):
 
 
 class Purgatory:
-    """The deadlines of all parked requests. A request that finishes early stays in the heap until a sweep; it holds nothing."""
+    """The deadlines of all parked requests. A request that finishes early stays in the heap until a sweep; it holds nothing.
+
+    Sweeps are frequent: memory that is used again soon is in the processor's caches, and few objects live long enough for
+    Python's collector to look at them.
+    """
 
     __slots__ = ("_heap", "_sequence", "_sweep_at")
 
-    _SWEEP_AT_LEAST = 1024
+    _SWEEP_AT_LEAST = 64
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Parked]] = []

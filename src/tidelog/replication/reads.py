@@ -27,7 +27,8 @@ class PartitionRead:
     ``size`` counts the bytes of ``records``, a slice of the log that is not loaded yet. ``aborted`` is None unless the read was
     read_committed: then it lists (producer id, first offset) of each aborted transaction that overlaps it. ``preferred_replica``
     is the broker to read from instead (KIP-392), or -1. ``diverging`` is (epoch, end offset) where the follower's log leaves the
-    leader's. ``caught_up``: there is nothing more until the partition wakes its watchers.
+    leader's. ``caught_up``: there is nothing more until the partition wakes its watchers. ``is_news``: the answer must carry it
+    even without bytes, because of an error, a divergence or another replica.
     """
 
     __slots__ = (
@@ -36,17 +37,13 @@ class PartitionRead:
         "diverging",
         "error",
         "high_watermark",
+        "is_news",
         "last_stable_offset",
         "log_start_offset",
         "preferred_replica",
         "records",
         "size",
     )
-
-    @property
-    def is_news(self) -> bool:
-        """Whether the answer must carry it even without bytes."""
-        return self.error is not ErrorCode.NONE or self.diverging is not None or self.preferred_replica >= 0
 
     def __init__(
         self,
@@ -67,6 +64,7 @@ class PartitionRead:
         self.diverging: tuple[int, int] | None = None
         self.preferred_replica = -1
         self.caught_up = False
+        self.is_news = error is not NONE
 
 
 class Readable(PartitionView, Protocol):
@@ -163,5 +161,5 @@ def _diverging(partition: PartitionView, log: UnifiedLog, fetch_offset: int, las
     if epoch >= last_fetched_epoch and end_offset >= fetch_offset:
         return None
     read = PartitionRead(ErrorCode.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset)
-    read.diverging = (epoch, end_offset)
+    read.diverging, read.is_news = (epoch, end_offset), True
     return read

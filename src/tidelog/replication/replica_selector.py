@@ -37,5 +37,5 @@ def send_elsewhere(partition: PartitionView, replica: int, leader_epoch: int) ->
     if error is not ErrorCode.NONE or log is None:
         return PartitionRead(error)
     read = PartitionRead(error, log.high_watermark, log.last_stable_offset, log.log_start_offset)
-    read.preferred_replica = replica
+    read.preferred_replica, read.is_news = replica, True
     return read

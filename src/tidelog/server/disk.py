@@ -171,7 +171,11 @@ class DiskFile:
 
     def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
         """Writes everything, or raises OSError; then an unknown part was written."""
-        descriptor = self.descriptor()
+        descriptor = self._descriptor  # as descriptor(), one call less for each batch
+        if descriptor is None:
+            descriptor = self.descriptor()
+        else:
+            descriptor.used = True
         if isinstance(data, (bytes, bytearray, memoryview)):
             length = len(data)
             written = write_at(descriptor.fd, data, position)

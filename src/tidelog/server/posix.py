@@ -36,22 +36,22 @@ _one_at_a_time = threading.Lock()
 """Without positional calls all threads share a descriptor's position."""
 
 
-def read_at(fd: int, length: int, position: int) -> bytes:
-    """``os.pread``."""
-    if HAS_POSITIONS:
-        return os.pread(fd, length, position)
+def seek_and_read(fd: int, length: int, position: int) -> bytes:
+    """Stands in for ``os.pread``."""
     with _one_at_a_time:
         os.lseek(fd, position, os.SEEK_SET)
         return os.read(fd, length)
 
 
-def write_at(fd: int, data: Buffer, position: int) -> int:
-    """``os.pwrite``."""
-    if HAS_POSITIONS:
-        return os.pwrite(fd, data, position)
+def seek_and_write(fd: int, data: Buffer, position: int) -> int:
+    """Stands in for ``os.pwrite``."""
     with _one_at_a_time:
         os.lseek(fd, position, os.SEEK_SET)
         return os.write(fd, data)
+
+
+read_at: Callable[[int, int, int], bytes] = os.pread if HAS_POSITIONS else seek_and_read
+write_at: Callable[[int, Buffer, int], int] = os.pwrite if HAS_POSITIONS else seek_and_write
 
 
 def lock_whole(fd: int) -> None:

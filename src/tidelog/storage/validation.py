@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.records.batch import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_BIT,
     HEADER_SIZE,
@@ -34,6 +35,7 @@ from tidelog.records.batch import (
     set_max_timestamp,
 )
 from tidelog.records.builder import assemble, renumber_records
+from tidelog.records.checksum import crc32c
 from tidelog.records.compression import DEFAULT_MAX_DECOMPRESSED, Codec, codec_from_name, compress
 from tidelog.records.record import SMALLEST_RECORD, RecordScan, records_body, validate_records
 from tidelog.storage.log_config import NEVER_MS, LogConfig, Origin
@@ -167,7 +169,7 @@ def validate(
         return _larger_than_segment(records, size, rules)
     if origin != _CLIENT:
         return Verdict(records, header, header.max_timestamp)
-    if not crc_is_valid(records, header):
+    if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:  # as crc_is_valid, one call less for each batch
         return _refuse(records, ErrorCode.CORRUPT_MESSAGE, f"The batch's checksum is not {header.crc:#010x} as it claims.")
     count = header.records_count
     attributes = header.attributes

@@ -94,7 +94,11 @@ class Pair:
         def ask(*asked: Any, **how: Any) -> Any:
             return self._ask(host, *asked, **how)
 
-        return SimpleNamespace(ask=ask, begin=lambda *asked, **how: self.runtime.loop.create_task(ask(*asked, **how)))
+        def begin(request: Any, *, timeout_ms: int, codec: Any) -> Any:
+            del codec  # no bytes travel here
+            return self.runtime.loop.create_task(ask(request, timeout_ms=timeout_ms))
+
+        return SimpleNamespace(ask=ask, begin=begin)
 
     def _background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
         job()

@@ -36,7 +36,7 @@ def test_many_buffers_are_written_as_one(tmp_path: Path) -> None:
 def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = DiskFileSystem().open(f"{tmp_path}/a", create=True)
     real = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: real(fd, memoryview(data)[:3], position))
+    monkeypatch.setattr(disk_module, "write_at", lambda fd, data, position: real(fd, memoryview(data)[:3], position))
     monkeypatch.setattr(os, "pwritev", lambda fd, data, position: real(fd, b"".join(data)[:2], position), raising=False)
     assert file.write(0, b"0123456789") == 10
     assert file.write(10, [b"abc", b"def"]) == 6
@@ -45,7 +45,7 @@ def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_write_that_makes_no_progress_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = DiskFileSystem().open(f"{tmp_path}/a", create=True)
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: 0)
+    monkeypatch.setattr(disk_module, "write_at", lambda fd, data, position: 0)
     with pytest.raises(OSError, match="none"):
         file.write(0, b"abc")
 
@@ -54,7 +54,7 @@ def test_a_short_read_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file = DiskFileSystem().open(f"{tmp_path}/a", create=True)
     file.write(0, b"0123456789")
     real = os.pread
-    monkeypatch.setattr(os, "pread", lambda fd, length, position: real(fd, min(length, 3), position))
+    monkeypatch.setattr(disk_module, "read_at", lambda fd, length, position: real(fd, min(length, 3), position))
     assert file.read(1, 8) == b"12345678"
 
 

@@ -82,18 +82,19 @@ def test_a_node_serves_and_starts_again_without_them(tmp_path: Path) -> None:
     assert run.stdout.strip() == "read 40", run.stderr[-3000:]
 
 
-def test_files_are_read_and_written_by_position_without_positional_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posix, "HAS_POSITIONS", False)
+def test_files_are_read_and_written_by_position_without_positional_calls(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT)
-    assert posix.write_at(fd, b"abc", 3) == 3
-    assert posix.write_at(fd, memoryview(b"xyz"), 0) == 3
-    assert posix.read_at(fd, 10, 1) == b"yzabc"
-    threads = [threading.Thread(target=posix.write_at, args=(fd, bytes([number]) * 100, number * 100)) for number in range(20)]
+    assert posix.seek_and_write(fd, b"abc", 3) == 3
+    assert posix.seek_and_write(fd, memoryview(b"xyz"), 0) == 3
+    assert posix.seek_and_read(fd, 10, 1) == b"yzabc"
+    threads = [
+        threading.Thread(target=posix.seek_and_write, args=(fd, bytes([number]) * 100, number * 100)) for number in range(20)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(posix.read_at(fd, 100, number * 100) == bytes([number]) * 100 for number in range(20))
+    assert all(posix.seek_and_read(fd, 100, number * 100) == bytes([number]) * 100 for number in range(20))
     os.close(fd)
 
 

@@ -111,8 +111,6 @@ class Connection:
         self._transport = transport
         self._output = Output(transport)
         self._writing = False
-        self.defers: Callable[[], bool] = partial(owner.turn.defers, self)
-        """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES, read_ahead=READ_AHEAD_BYTES)
         self.authentication: Authentication | None = None
         """The client's SASL exchange; None on a listener without SASL."""
@@ -126,6 +124,8 @@ class Connection:
                 frames.allow(owner.sasl.max_receive_bytes, BEFORE_LOGIN_OPTION)
             self.authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
             self.machine = ConnectionMachine(self, session, self.authentication.handle, frames, State.AUTHENTICATING)
+        self.defers: Callable[[], bool] = partial(owner.turn.defers, self.machine)
+        """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         self._loop.add_reader(transport.fd, self._readable)
 
     # -- what its listener asks -------------------------------------------------------------------------------------------
@@ -164,10 +164,6 @@ class Connection:
         """Frees memory that an idle connection does not need."""
         if not self.machine.busy:
             self.machine.frames.shrink()
-
-    def send_answers(self) -> None:
-        """Called at the end of the loop turn to which this connection's answers were deferred."""
-        self.machine.send_answers()
 
     # -- the machine's line -----------------------------------------------------------------------------------------------
 
@@ -219,7 +215,7 @@ class Connection:
             self._deadline.cancel()
         self._output.clear()
         self._transport.close()
-        self._owner.turn.forget(self)
+        self._owner.turn.forget(self.machine)
         self._owner.closed(self)
 
     # -- bytes in ---------------------------------------------------------------------------------------------------------

@@ -265,6 +265,8 @@ class ConnectionMachine:
                 answers.append(only)
             elif parts and not self._send([*answers, *parts]):
                 return
+            if not frames.more:
+                break
         if answers:
             may_defer = self._driver is None and not (places or self.peer_gone) and self.state is not _DRAINING
             if may_defer and self._line.defers():

@@ -59,7 +59,9 @@ class PassingFile:
 
     def _is_cold(self, position: int, length: int) -> bool:
         fd = self._file.fileno()
-        return fd >= 0 and length > 0 and hasattr(os, "posix_fadvise") and resident_length(Borrowed(fd), position, length) < length
+        return (
+            fd >= 0 and length > 0 and hasattr(os, "posix_fadvise") and resident_length(Borrowed(fd), position, length) < length
+        )
 
     def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
         raise AssertionError("the scrub writes nothing")

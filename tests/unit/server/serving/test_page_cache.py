@@ -98,7 +98,7 @@ def test_a_file_system_that_refused_the_flag_is_not_asked_again(
         return plain(fd, buffers, offset)
 
     monkeypatch.setattr(os, "preadv", preadv, raising=False)
-    monkeypatch.setattr(os, "fstat", None)
+    monkeypatch.setattr(page_cache, "_lives_in_memory", None)
     assert read_resident(opened, 0, memoryview(bytearray(10))) == first
     assert resident_length(opened, 0, STRIDE) == (STRIDE if kind == "tmpfs" else 0)
 
