@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.config.tidelog_options import HTTP_SECURITY
@@ -15,8 +15,11 @@ from tidelog.server.upkeep import node_metrics
 from tidelog.server.upkeep.http import Answer, HttpServer
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from tidelog.config.resolve import BrokerConfig
     from tidelog.metrics.registry import Family, Registry
-    from tidelog.server.upkeep.unmonitored import Monitored, Sources
+    from tidelog.server.runtime import LoopRuntime
     from tidelog.storage.log_dir import LogDir
 
 log = logging.getLogger(__name__)
@@ -24,6 +27,17 @@ log = logging.getLogger(__name__)
 _OPTION = "tidelog.http.listener"
 
 STARTING = "the node is starting"
+
+Sources: TypeAlias = "Callable[[], Registry]"
+"""Makes the metrics of a node's own objects, from ``upkeep.node_metrics``."""
+
+
+class Monitored(Protocol):
+    """What monitoring needs from a node."""
+
+    config: BrokerConfig
+    runtime: LoopRuntime
+    failed: asyncio.Event
 
 
 class Monitoring:

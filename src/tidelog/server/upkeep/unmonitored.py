@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from tidelog.config.resolve import BrokerConfig
-    from tidelog.metrics.registry import Registry
-    from tidelog.server.runtime import LoopRuntime
-    from tidelog.server.upkeep.monitoring import Monitoring
+    from tidelog.server.upkeep.monitoring import Monitored, Monitoring, Sources
     from tidelog.storage.log_dir import LogDir
-
-Sources: TypeAlias = "Callable[[], Registry]"
-"""Makes the metrics of a node's own objects, from ``upkeep.node_metrics``."""
-
-
-class Monitored(Protocol):
-    """What monitoring needs from a node."""
-
-    config: BrokerConfig
-    runtime: LoopRuntime
-    failed: asyncio.Event
 
 
 class Unmonitored:
