@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -185,6 +185,11 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
+
+kerberos: $(VENV)/.dev ## Clients of five kinds with tickets of a real KDC; a minute (needs Debian's packages, tests/kerberos/logins.py names them)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[kerberos]'
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m pytest -q tests/kerberos/logins.py $(ARGS)
 
 upgrade: $(VENV)/.dev ## A rolling upgrade from the newest tag (REF=COMMIT) to HEAD and back, under load; five minutes a layout
 	$(BIN)/python -m tests.upgrade $(REF) --layout combined --layout separate --write docs/robustness.md $(ARGS)

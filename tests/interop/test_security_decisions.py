@@ -13,6 +13,7 @@ from tidelog.model.acl_filter import AclFilter
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import Uuid
 from tidelog.security.authorizer import Authorizer
+from tidelog.security.kerberos_names import KerberosNames, NoUserName
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.principal_mapping import NoRuleMatches, PrincipalMapper
 
@@ -156,6 +157,77 @@ def named(mapper: PrincipalMapper, name: str) -> str | None:
     try:
         return mapper.name(name)
     except NoRuleMatches:
+        return None
+
+
+PRINCIPALS_OF_KERBEROS = [
+    "ann@REALM",
+    "Ann@OTHER",
+    "kafka/host-1.example.com@REALM",
+    "kafka/host@OTHER",
+    "a/b/c@REALM",
+    "a@b@REALM",
+    "@REALM",
+    "aaa@REALM",
+    "ünì@REALM",
+]
+RULES_OF_KERBEROS = [
+    ["DEFAULT"],
+    ["RULE:[1:$1]"],
+    ["RULE:[1:$1@$0]"],
+    ["RULE:[1:$1@$0](.*@OTHER)s/@.*//", "DEFAULT"],
+    ["RULE:[1:$1@$0](.*@OTHER)s/@.*///L", "DEFAULT"],
+    ["RULE:[2:$1.$2]", "RULE:[1:$1]U"],
+    ["RULE:[2:$1.$2]s/[.]/-/g/U", "DEFAULT"],
+    ["RULE:[2:$2](host.*)s/(h)(o)/$2$1/", "DEFAULT"],
+    ["RULE:[2:$1/$2]", "DEFAULT"],
+    ["RULE:[1:$1](a+)", "RULE:[1:no]"],
+    ["RULE:[1:$1]s/a*/-/g"],
+    ["RULE:[1:$1]s/a*/-/"],
+    ["RULE:[1:$1]s/a/\\$/g"],
+    ["RULE:[1:$1]s/a/\\\\/g"],
+    ["RULE:[1:$1]s/(a)/$12/g"],
+    ["RULE:[1:$1]s/a/$1/g"],
+    ["RULE:[1:$1]s/a/$/g"],
+    ["RULE:[1:$1]s/a/${x}/"],
+    ["RULE:[1:$2]"],
+    ["RULE:[1:$]"],
+    ["RULE:[1:x$1y$1z]/L"],
+    ["RULE:[3:$1]", "DEFAULT"],
+    ["RULE:[:$1]", "DEFAULT"],
+    ["RULE:[1:$1]()", "DEFAULT"],
+    ["RULE:[1:$1]([)"],
+    ["RULE:[1:$1]s/a/b"],
+    ["RULE:[1:$1]LU"],
+    ["RULE:[1:$1]/"],
+    ["RULE:[1:$1]s/a/b/L"],
+    ["RULE:[1:$1]s/a/b//L"],
+    ["RULE:[1:$1]s/a/b/gL"],
+    ["default"],
+    ["DEFAULT/L"],
+    [" DEFAULT"],
+    [],
+]
+
+
+def test_kerberos_principals_have_the_same_names(java: JavaSide) -> None:
+    theirs = java.ask("kerberos_names", realm="REALM", rules=RULES_OF_KERBEROS, names=PRINCIPALS_OF_KERBEROS)["results"]
+    for rules, expected in zip(RULES_OF_KERBEROS, theirs, strict=True):
+        try:
+            names = KerberosNames(rules, "REALM")
+        except ConfigError:
+            # At the start, or each login that a rule is for.
+            assert expected == [False] or None in expected, f"{rules}: refused here, {expected} there"
+            continue
+        assert expected != [False], f"{rules}: refused there"
+        # An empty name is a user there, and refused here.
+        assert [kerberos_user(names, each) for each in PRINCIPALS_OF_KERBEROS] == [each or None for each in expected], rules
+
+
+def kerberos_user(names: KerberosNames, principal: str) -> str | None:
+    try:
+        return names.user(principal)
+    except NoUserName:
         return None
 
 

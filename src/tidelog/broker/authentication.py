@@ -21,7 +21,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell, Outgoing
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Outgoing
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.ports import Node
@@ -269,7 +269,7 @@ class Authentication:
         except AuthenticationFailed as failed:
             self._fail(failed.reason)
             return TokenAnswer(ErrorCode.SASL_AUTHENTICATION_FAILED, str(failed), b"", 0)
-        return TokenAnswer(ErrorCode.NONE, None, answer, self._lifetime_ms())
+        return TokenAnswer(ErrorCode.NONE, None, answer or b"", self._lifetime_ms())
 
     def _lifetime_ms(self) -> int:
         """Of the session that has just begun; 0 for one without an end, and during an exchange."""
@@ -284,9 +284,9 @@ class Authentication:
             self._fail(failed.reason)
             # A client of that age expects no error, only the end.
             return Farewell([], self._listener.failed_delay_ms)
-        return [len(answer).to_bytes(4), answer]
+        return NO_RESPONSE if answer is None else [len(answer).to_bytes(4), answer]
 
-    def _take(self, token: bytes) -> bytes:
+    def _take(self, token: bytes) -> bytes | None:
         if self._server is None:
             raise AuthenticationFailed("a connection keeps its SASL mechanism", f"another mechanism than {self._mechanism}")
         answer = self._server.answer(token)

@@ -1,7 +1,7 @@
 """Broker options: authorizer, principals, SASL, SSL, delegation tokens.
 
-PLAIN, SCRAM, OAUTHBEARER, delegation tokens and TLS are served. What is not enforced and would silently leave a node open carries
-``refuses``; what belongs to another mechanism is ``inert``, because such a mechanism is refused (``config.listener_sasl``).
+PLAIN, SCRAM, OAUTHBEARER, GSSAPI, delegation tokens and TLS are served. What is not enforced and would silently leave a node open
+carries ``refuses``; what belongs to a login that nodes do not have is ``inert``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from tidelog.config.options import (
 SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Security protocols that a listener may speak."""
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
-NO_SASL = "PLAIN, SCRAM and OAUTHBEARER are the SASL mechanisms that are served"
+NO_SASL = "PLAIN, SCRAM, OAUTHBEARER and GSSAPI are served, and of them none uses it"
+KEYTAB = "tickets are accepted with a keytab, which needs no login"
 JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
 
@@ -65,16 +66,17 @@ OPTIONS = (
     Option("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, PER_BROKER, "SASL mechanisms on offer."),
     Option("sasl.jaas.config", PASSWORD, None, MEDIUM, PER_BROKER, "Users and login modules of a mechanism.",
            inert="a listener and a mechanism belong into its name: listener.name.NAME.MECHANISM.sasl.jaas.config"),
-    Option("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", MEDIUM, PER_BROKER, "Kerberos login command.", inert=NO_SASL),
+    Option("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", MEDIUM, PER_BROKER, "Kerberos login command.", inert=KEYTAB),
     Option("sasl.kerberos.min.time.before.relogin", LONG, 60_000, MEDIUM, PER_BROKER,
-           "Least time between Kerberos logins, in ms.", inert=NO_SASL),
+           "Least time between Kerberos logins, in ms.", inert=KEYTAB),
     Option("sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), MEDIUM, PER_BROKER,
-           "How Kerberos names become user names.", inert=NO_SASL),
-    Option("sasl.kerberos.service.name", STRING, None, MEDIUM, PER_BROKER, "Kerberos name of the service.", inert=NO_SASL),
+           "How Kerberos names become user names."),
+    Option("sasl.kerberos.service.name", STRING, None, MEDIUM, PER_BROKER,
+           "Kerberos name of the service, the first part of the node's principal."),
     Option("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, MEDIUM, PER_BROKER, "Random part of the renewal time.",
-           inert=NO_SASL),
+           inert=KEYTAB),
     Option("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, MEDIUM, PER_BROKER,
-           "Share of a ticket's life after which it is renewed.", inert=NO_SASL),
+           "Share of a ticket's life after which it is renewed.", inert=KEYTAB),
     Option("sasl.login.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class of the broker's login.",
            inert=NO_SASL),
     Option("sasl.login.class", CLASS, None, MEDIUM, READ_ONLY, "Java class that logs in.", inert=NO_SASL),

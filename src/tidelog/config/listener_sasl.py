@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from tidelog.config.jaas import KERBEROS_MODULE, OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from tidelog.config.listener_gssapi import EXAMPLE, GssapiSettings, gssapi_settings
 from tidelog.config.listener_oauth import HANDLER, OAuthSettings, oauth_settings
 from tidelog.model.errors import ConfigError
 
@@ -20,6 +21,7 @@ MODULE_OF = {
     "SCRAM-SHA-256": SCRAM_MODULE,
     "SCRAM-SHA-512": SCRAM_MODULE,
     "OAUTHBEARER": OAUTHBEARER_MODULE,
+    "GSSAPI": KERBEROS_MODULE,
 }
 """The mechanisms that are served, and the login module of each."""
 _CALLBACKS = (HANDLER, "sasl.login.class", "sasl.login.callback.handler.class")
@@ -31,11 +33,14 @@ class SaslMechanismSettings(NamedTuple):
 
     name: str
     jaas: JaasEntry | None
-    """The users (PLAIN) and the node's own login; None where SCRAM or OAUTHBEARER have no login of their own."""
+    """The users (PLAIN), the keytab (GSSAPI) and the node's own login; None where SCRAM or OAUTHBEARER have no login of their
+    own."""
     max_reauth_ms: int
     """The longest session before the client must authenticate again; 0 for no limit."""
     oauth: OAuthSettings | None = None
     """Which tokens are accepted; only for OAUTHBEARER."""
+    gssapi: GssapiSettings | None = None
+    """As which service tickets are accepted; only for GSSAPI."""
 
 
 class SaslSettings(NamedTuple):
@@ -86,6 +91,10 @@ class ListenerOptions:
         """The text that was given for this listener and mechanism; a bare option does not count."""
         return self._given.get(f"{self._prefix}{mechanism.lower()}.{option}")
 
+    def own_name(self, option: str) -> str:
+        """The name under which the option belongs to this listener."""
+        return self._prefix + option
+
     def full_name(self, option: str, mechanism: str) -> str:
         """The name under which the option belongs to this listener and mechanism."""
         return f"{self._prefix}{mechanism.lower()}.{option}"
@@ -93,7 +102,7 @@ class ListenerOptions:
     def _names(self, option: str, mechanism: str) -> Iterator[str]:
         if mechanism:
             yield self.full_name(option, mechanism)
-        yield self._prefix + option
+        yield self.own_name(option)
         yield option
 
 
@@ -113,8 +122,7 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
     for name in names:
         if name not in MODULE_OF:
             raise ConfigError(
-                f"listener {listener} offers {name} ({MECHANISMS}), which is not served; {', '.join(MODULE_OF)} are. "
-                "GSSAPI (Kerberos) is the default when nothing is set."
+                f"listener {listener} offers {name} ({MECHANISMS}), which is not served; {', '.join(MODULE_OF)} are."
             )
     mechanisms = {name: _mechanism(options, listener, name) for name in names}
     receive, delay = options.value("sasl.server.max.receive.size"), options.value("connection.failed.authentication.delay.ms")
@@ -142,6 +150,12 @@ def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechan
         jaas = parse_jaas(text, full)
         if jaas.module != MODULE_OF[name]:
             raise ConfigError(f"{full} has the login module {jaas.module}, but {name} needs {MODULE_OF[name]}.")
+    elif name == "GSSAPI":
+        default = "" if options.get(MECHANISMS) else f", because {MECHANISMS} is not set"
+        raise ConfigError(
+            f"listener {listener} offers GSSAPI (Kerberos){default}, but names no keytab. Set {full} to: {EXAMPLE} "
+            f"Without Kerberos, set {options.own_name(MECHANISMS)}=SCRAM-SHA-512 or another one of {', '.join(MODULE_OF)}."
+        )
     elif name == "PLAIN":
         raise ConfigError(
             f'listener {listener} offers PLAIN, but names no users. Set {full} to: {PLAIN_MODULE} required user_alice="...";'
@@ -152,7 +166,11 @@ def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechan
     if name == "OAUTHBEARER":
         handler = options.get(HANDLER, name)
         oauth = oauth_settings(lambda option: options.value(option, name), handler, jaas)
-    return SaslMechanismSettings(name, jaas, max(0, reauth), oauth)
+    gssapi = None
+    if name == "GSSAPI":
+        assert jaas is not None
+        gssapi = gssapi_settings(options.value, jaas, full)
+    return SaslMechanismSettings(name, jaas, max(0, reauth), oauth, gssapi)
 
 
 def _listed(value: object) -> tuple[object, ...]:

@@ -41,6 +41,8 @@ _OF_LISTENERS: Final = (
     ".connections.max.reauth.ms",
     ".sasl.enabled.mechanisms",
     ".sasl.jaas.config",
+    ".sasl.kerberos.principal.to.local.rules",
+    ".sasl.kerberos.service.name",
     ".sasl.server.max.receive.size",
     ".connection.failed.authentication.delay.ms",
     *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith("ssl.") and option.inert is None),

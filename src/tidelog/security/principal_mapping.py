@@ -18,7 +18,7 @@ from tidelog.model.errors import ConfigError
 
 OPTION = "ssl.principal.mapping.rules"
 _REFERENCE = re.compile(r"\$(\d)")
-_JAVA_ONLY = re.compile(r"\\[pPhHvVRXkGQEzZ]|\(\?<(?![=!])|&&|[*+?}]\+")
+JAVA_ONLY = re.compile(r"\\[pPhHvVRXkGQEzZ]|\(\?<(?![=!])|&&|[*+?}]\+")
 """What Java's regular expressions have and Python's read in another way or not at all."""
 
 
@@ -91,7 +91,7 @@ def _rule(text: str, at: int) -> tuple[MappingRule | None, int]:
     pattern, after = _until_slash(text, start)
     replacement, after = _until_slash(text, after)
     case = text[after] if text[after : after + 1] in ("L", "U") else ""
-    if java := _JAVA_ONLY.search(pattern):
+    if java := JAVA_ONLY.search(pattern):
         raise _wrong(text, start, f"{java[0]!r} in a pattern means something else in Java than here")
     try:
         compiled = re.compile(pattern)

@@ -31,8 +31,9 @@ class Authenticated(NamedTuple):
 class SaslServer(Protocol):
     """One exchange of one mechanism."""
 
-    def answer(self, token: bytes) -> bytes:
-        """The server's next message. AuthenticationFailed."""
+    def answer(self, token: bytes) -> bytes | None:
+        """The server's next message; None after a last one of the client to which the mechanism has no answer.
+        AuthenticationFailed."""
         ...
 
     @property

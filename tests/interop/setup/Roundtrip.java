@@ -113,6 +113,7 @@ public final class Roundtrip {
             case "match" -> Decisions.match(request, JSON);
             case "authorize" -> Security.authorize(request, JSON);
             case "map_names" -> Security.mapNames(request, JSON);
+            case "kerberos_names" -> Security.kerberosNames(request, JSON);
             case "jaas" -> Security.jaas(request, JSON);
             case "certificate_names" -> Security.certificateNames(request, JSON);
             case "stores" -> Security.stores(request, JSON);

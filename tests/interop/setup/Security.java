@@ -36,6 +36,8 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.JaasContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.security.kerberos.KerberosName;
+import org.apache.kafka.common.security.kerberos.KerberosShortNamer;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
@@ -156,6 +158,30 @@ final class Security {
                                 + binding.entry().permissionType().code()));
                 ArrayNode names = filtered.addArray();
                 found.forEach(names::add);
+            }
+        }
+        return answer;
+    }
+
+    /** What lists of rules make of Kerberos principals; false where Java refuses the rules, null where it refuses the name. */
+    static ObjectNode kerberosNames(JsonNode request, ObjectMapper json) {
+        ObjectNode answer = json.createObjectNode();
+        ArrayNode results = answer.putArray("results");
+        for (JsonNode each : request.get("rules")) {
+            ArrayNode names = results.addArray();
+            try {
+                List<String> rules = new ArrayList<>();
+                each.forEach(rule -> rules.add(rule.asText()));
+                KerberosShortNamer namer = KerberosShortNamer.fromUnparsedRules(request.get("realm").asText(), rules);
+                for (JsonNode name : request.get("names")) {
+                    try {
+                        names.add(namer.shortName(KerberosName.parse(name.asText())));
+                    } catch (Exception problem) {
+                        names.addNull();
+                    }
+                }
+            } catch (Exception problem) {
+                names.add(false);
             }
         }
         return answer;

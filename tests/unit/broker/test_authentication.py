@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
-from tidelog.broker.answer_types import CLOSE_CONNECTION, Farewell
+from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell
 from tidelog.broker.authentication import (
     LEAST_BETWEEN_MS,
     MOST_GREETINGS,
@@ -38,13 +38,16 @@ class TwoSteps:
     """A mechanism with two messages; the first names the user, who may log in by a token. ``expires_ms`` is the end of the
     credential."""
 
+    last: bytes | None = b""
+    """The answer to the second one."""
+
     def __init__(self, expires_ms: int | None) -> None:
         self._user = ""
         self._expires_ms = expires_ms
         self._by_token = False
         self.outcome: Authenticated | None = None
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes) -> bytes | None:
         if not self._user:
             self._user, _, mark = token.decode().partition(" by ")
             self._by_token = mark == "token"
@@ -52,13 +55,13 @@ class TwoSteps:
         if token != b"please":
             raise AuthenticationFailed("no", "an impolite client")
         self.outcome = Authenticated(KafkaPrincipal("User", self._user), self._expires_ms, self._by_token)
-        return b""
+        return self.last
 
 
 class Client:
     """One connection to a listener with PLAIN and TwoSteps."""
 
-    def __init__(self, *, max_reauth_ms: int = 0, expires_ms: int | None = None) -> None:
+    def __init__(self, *, max_reauth_ms: int = 0, expires_ms: int | None = None, two: type[TwoSteps] = TwoSteps) -> None:
         self.now_ms = 50_000
         self.failures: list[str] = []
         self.audited: list[tuple[str, ...]] = []
@@ -70,7 +73,7 @@ class Client:
             BROKER_APIS,
             {
                 "PLAIN": Mechanism(lambda: PlainServer(users), max_reauth_ms),
-                "TWO": Mechanism(lambda: TwoSteps(expires_ms), max_reauth_ms),
+                "TWO": Mechanism(lambda: two(expires_ms), max_reauth_ms),
             },
             failed_delay_ms=DELAY_MS,
             max_receive_bytes=1000,
@@ -301,6 +304,26 @@ def test_after_a_handshake_of_version_0_tokens_have_no_header() -> None:
     assert isinstance(client.metadata(), list)
 
 
+class Silent(TwoSteps):
+    """A mechanism whose last message is the client's, as GSSAPI's is."""
+
+    last = None
+
+
+def test_a_last_token_that_has_no_answer_gets_none_without_headers_and_an_empty_one_with() -> None:
+    client = Client(two=Silent)
+    client.shake("TWO", version=0)
+    assert client.authentication.handle(client.session, memoryview(b"carol")) == [(5).to_bytes(4), b"go on"]
+    assert client.authentication.handle(client.session, memoryview(b"please")) is NO_RESPONSE
+    assert client.opened == 1
+    assert isinstance(client.metadata(), list)
+    client = Client(two=Silent)
+    client.shake("TWO")
+    client.token(b"carol")
+    answer = client.token(b"please")
+    assert (answer.error_code, answer.auth_bytes) == (0, b"")
+
+
 def test_a_wrong_token_without_header_only_ends_the_connection() -> None:
     client = Client()
     client.shake(version=0)
@@ -422,7 +445,7 @@ def test_logins_and_failed_ones_are_audited_without_a_secret() -> None:
 class Scram(TwoSteps):
     """Like TwoSteps, by a delegation token where the user says so."""
 
-    def answer(self, token: bytes) -> bytes:
+    def answer(self, token: bytes) -> bytes | None:
         answer = super().answer(token)
         if self.outcome is not None:
             self.outcome = self.outcome._replace(by_token=self.outcome.principal.name == "token")

@@ -40,6 +40,8 @@ def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_e
         "sasl.enabled.mechanisms",
         "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
         "sasl.oauthbearer.clock.skew.seconds",
         "sasl.oauthbearer.expected.audience",
         "sasl.oauthbearer.expected.issuer",

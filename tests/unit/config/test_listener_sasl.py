@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
 from tidelog.config.listener_sasl import sasl_settings
 from tidelog.model.errors import ConfigError
 
 PLAIN_USERS = f'{PLAIN_MODULE} required user_alice="canary";'
 PLAIN_KEY = "listener.name.outside.plain.sasl.jaas.config"
+GSSAPI_KEY = "listener.name.outside.gssapi.sasl.jaas.config"
 MECHANISMS = "listener.name.outside.sasl.enabled.mechanisms"
 
 
@@ -38,7 +39,14 @@ def test_the_most_specific_name_decides() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({}, "offers GSSAPI"),
+        (
+            {},
+            "offers GSSAPI (Kerberos), because sasl.enabled.mechanisms is not set, but names no keytab. Set listener.name.",
+        ),
+        ({}, "Without Kerberos, set listener.name.outside.sasl.enabled.mechanisms=SCRAM-SHA-512 or another one of PLAIN, "),
+        ({MECHANISMS: "GSSAPI"}, "offers GSSAPI (Kerberos), but names no keytab"),
+        ({MECHANISMS: "DIGEST-MD5"}, "offers DIGEST-MD5 (sasl.enabled.mechanisms), which is not served; PLAIN, "),
+        ({MECHANISMS: "GSSAPI", GSSAPI_KEY: PLAIN_USERS}, f"GSSAPI needs {KERBEROS_MODULE}"),
         ({MECHANISMS: ""}, "Name at least one"),
         ({MECHANISMS: "PLAIN"}, f"Set {PLAIN_KEY} to"),
         ({MECHANISMS: "PLAIN", "sasl.jaas.config": PLAIN_USERS}, "has no effect on a node without a listener"),

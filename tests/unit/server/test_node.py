@@ -214,6 +214,7 @@ def test_a_start_that_fails_late_closes_what_it_opened(tmp_path: Path, monkeypat
 
 ONLY_WHERE_SWITCHED_ON = (
     "cryptography",
+    "gssapi",
     "hmac",
     "ipaddress",
     "jwt",
@@ -227,6 +228,7 @@ ONLY_WHERE_SWITCHED_ON = (
     "tidelog.config.jaas",
     "tidelog.config.jks",
     "tidelog.config.key_store_formats",
+    "tidelog.config.listener_gssapi",
     "tidelog.config.listener_oauth",
     "tidelog.config.listener_sasl",
     "tidelog.config.listener_tls",
@@ -238,6 +240,7 @@ ONLY_WHERE_SWITCHED_ON = (
     "tidelog.security.",
     "tidelog.server.serving.authorizer_log",
     "tidelog.server.serving.issuer_keys",
+    "tidelog.server.serving.kerberos",
     "tidelog.server.serving.sasl_mechanisms",
     "tidelog.server.serving.tls_",
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tidelog.server.serving.node_tls import TlsClient
 
 NONCE_BYTES = 24
+BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""The mechanisms by which nodes log in to each other."""
 
 
 class NodeLogin(NamedTuple):
@@ -71,6 +73,12 @@ def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option
 
             return Sasl(name, options["username"], options["password"])
     wanted = (mechanism or next(iter(offered))).lower()
+    if wanted.upper() not in BY_PASSWORD:
+        raise ConfigError(
+            f"this node has no login for listener {listener}: it offers {wanted.upper()}, and nodes log in to each other by "
+            f"{', '.join(BY_PASSWORD)}. Let it offer one of them too (sasl.enabled.mechanisms), or give nodes a listener of "
+            f"their own ({option}, inter.broker.listener.name, controller.listener.names)."
+        )
     raise ConfigError(
         f"this node has no login for listener {listener}; put username and password into "
         f"listener.name.{listener.lower()}.{wanted}.sasl.jaas.config ({option})."

@@ -9,6 +9,7 @@ from functools import partial
 
 from tidelog.broker.authentication import LoginAudit, Mechanism, SaslListener, sasl_listener
 from tidelog.broker.node import ServingNode
+from tidelog.config.listener_gssapi import GssapiSettings
 from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
 from tidelog.config.resolve import BrokerConfig
@@ -71,6 +72,8 @@ def listener_of(
 def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: LoopRuntime) -> Mechanism:
     if settings.oauth is not None:
         return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
+    if settings.gssapi is not None:
+        return Mechanism(_tickets(settings.gssapi, runtime), settings.max_reauth_ms)
     if settings.name == "PLAIN":
         assert settings.jaas is not None
         return Mechanism(partial(PlainServer, fixed_users(settings.jaas.users)), settings.max_reauth_ms)
@@ -103,3 +106,15 @@ def _tokens(settings: OAuthSettings, runtime: LoopRuntime) -> Callable[[], SaslS
     except ImportError as error:
         raise ConfigError(f"OAUTHBEARER needs the extra oauth: pip install 'tidelog[oauth]' ({error}).") from error
     return partial(OAuthBearerServer, token_check(settings, runtime))
+
+
+def _tickets(settings: GssapiSettings, runtime: LoopRuntime) -> Callable[[], SaslServer]:
+    try:
+        # Only for a node that accepts tickets: they need a library of their own.
+        from tidelog.server.serving.kerberos import gssapi_server
+    except ImportError as error:
+        raise ConfigError(
+            "GSSAPI needs the extra kerberos: pip install 'tidelog[kerberos]'. It is compiled with the Kerberos library of the "
+            f"system, on Debian: apt-get install libkrb5-dev gcc python3-dev ({error})."
+        ) from error
+    return gssapi_server(settings, runtime.now_ms)

@@ -16,6 +16,7 @@ from tidelog.broker.request import Session
 from tidelog.client import connection_opening
 from tidelog.client.settings import Sasl
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.listener_gssapi import EXAMPLE
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -208,6 +209,18 @@ def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
     scram = {"listener.name.outside.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="n" password="p";'}
     config = BrokerConfig.from_properties({**SETTINGS, **scram})
     assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
+
+
+def test_a_listener_that_only_takes_tickets_is_none_for_nodes() -> None:
+    tickets = {
+        "listener.name.outside.sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.outside.gssapi.sasl.jaas.config": EXAMPLE,
+    }
+    config = BrokerConfig.from_properties({**SETTINGS, **tickets})
+    with pytest.raises(
+        ConfigError, match=r"it offers GSSAPI, and nodes log in to each other by PLAIN, .* a listener of their own"
+    ):
+        own_login(config, "OUTSIDE", None, "sasl.mechanism.inter.broker.protocol")
 
 
 def test_brokers_and_controllers_have_logins_of_their_own() -> None:
