@@ -126,7 +126,7 @@ def test_users_are_managed_by_kafkas_own_tool(secured: Secured, java: JavaSide) 
     shown = configs(java, node, "--describe", "--entity-name", "eve")
     assert shown["out"].strip() == "SCRAM credential configs for user-principal 'eve' are SCRAM-SHA-256=iterations=8192"
     login = librdkafka_settings(secured.bootstrap, "SCRAM-SHA-256", "pass") | {"sasl.username": "eve"}
-    assert confluent_kafka.Producer(login).list_topics(timeout=LIMIT_S).topics
+    assert confluent_kafka.Producer(login).list_topics(timeout=LIMIT_S).brokers
     deleted = configs(java, node, "--alter", "--entity-name", "eve", "--delete-config", "SCRAM-SHA-256")
     assert deleted["status"] == 0, deleted
     again = configs(java, node, "--alter", "--entity-name", "eve", "--delete-config", "SCRAM-SHA-256")
