@@ -1,8 +1,9 @@
 """``python -m bench.secure``: TLS and SASL_SSL beside a warm Apache Kafka and a minimal broker in C (make bench-tls).
 
 One generator in C (``tls_load.c``) puts the same requests on all sides, which take turns within each round: a fresh node of this
-tree, one Apache Kafka whose JVM has run each row until two runs differed by less than 5 %, and the C limit (``tls_limit.c``). A
-ratio is the median of paired ratios, with the exact 95 % interval of the sign test. Needs libssl-dev. Fifteen minutes.
+tree, one Apache Kafka whose JVM has run each row until two runs in a row differed by less than 5 %, and the C limit
+(``tls_limit.c``). A ratio is the median of paired ratios, with the exact 95 % interval of the sign test. Needs libssl-dev.
+Fifteen minutes.
 
 Exit status: 0, or 1 when something is wrong, or 3 when a row is void: fewer than seven of its rounds, or than two thirds, count,
 because the limit moved or others used the machine.
@@ -26,6 +27,7 @@ from pathlib import Path
 from bench.authorization import figures
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler
+from bench.pair.voids import LEAST_COUNTED
 from bench.secure import sides
 from bench.secure.kernel_tls import kernel_tls
 from bench.secure.report import Findings, document, to_json, write_between_marks
@@ -85,7 +87,14 @@ def measured(args: argparse.Namespace, folder: Path, path: Path) -> tuple[str, b
         runs = warm.to_json() if warm else {}
         for number in range(args.rounds):
             tell(f"round {number + 1} of {args.rounds}")
-            rounds.append(one_round(rows, number, warm, folder, pem, args.scale))
+            try:
+                rounds.append(one_round(rows, number, warm, folder, pem, args.scale))
+            except Failed as error:
+                if len(rounds) < LEAST_COUNTED:
+                    raise
+                tell(str(error))
+                more.append(f"Round {number + 1} of {args.rounds} failed, which ended the run.")
+                break
             findings = Findings(rows, rounds)
             path.write_text(json.dumps(to_json(findings, when, runs, more), indent=1) + "\n")
     return document(findings, when, runs, more), bool(findings.void())

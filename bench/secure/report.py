@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.pair.report import GENERATOR_CORES, ratio
 from bench.pair.statistics import Interval, interval
 from bench.pair.voids import counted, reasons
-from bench.secure.rounds import GIB, Measured
+from bench.secure.rounds import GIB, STEADY, Measured
 from bench.secure.rows import RATE, Row
 from bench.secure.sides import APACHE, COPYING, LIMIT, PLAINTEXT, SSL, TIDELOG
 
@@ -150,17 +150,21 @@ def sendfile_table(findings: Findings) -> str:
     return "\n".join(lines)
 
 
+def still_falling(costs: Sequence[float]) -> bool:
+    """Whether costs are lower by 5 % in the last third of the rounds than in the first: the JVM was not warm yet."""
+    part = len(costs) // 3
+    return part > 0 and statistics.median(costs[-part:]) < (1 - STEADY) * statistics.median(costs[:part])
+
+
 def remarks(findings: Findings, warm: Mapping[str, object]) -> Iterator[str]:
     """What a reader of the tables should know."""
     every = [one for each in findings.rounds for sides in each.values() for one in sides.values()]
     ciphers = sorted({one.load.cipher for one in every} - {"none"})
     yield f"Cipher of all connections under TLS: {', '.join(ciphers) or 'none was made'}; certificates on P-256."
-    above = []
-    for row in findings.rows:
-        found = findings.ratio((row, TIDELOG), (row, APACHE))
-        if found is not None and found.median > 1:
-            above.append(f"{row.name} ({found.median:.2f})")
-    yield f"Rows above Kafka's CPU: {', '.join(above) or 'none'}."
+    ratios = {row.name: found for row in findings.rows if (found := findings.ratio((row, TIDELOG), (row, APACHE)))}
+    above = [f"{name} ({found.median:.2f})" for name, found in ratios.items() if found.median > 1]
+    if ratios:
+        yield f"Rows above Kafka's CPU: {', '.join(above) or 'none'}."
     busy = []
     for row in findings.rows:
         for side in row.sides:
@@ -177,6 +181,9 @@ def remarks(findings: Findings, warm: Mapping[str, object]) -> Iterator[str]:
     for name, said in warm.items():
         if isinstance(said, dict) and not said["steady"]:
             yield f"{name}: Kafka's last two runs before the first round still differed by 5 % or more."
+    for row in findings.rows:
+        if still_falling([each.sample.cost for each in findings.samples(row, APACHE)]):
+            yield f"{row.name}: Kafka cost less in the last third of the rounds than in the first by 5 % or more."
 
 
 def document(findings: Findings, about: str, warm: Mapping[str, object], more: Sequence[str]) -> str:

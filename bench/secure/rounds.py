@@ -20,7 +20,7 @@ from bench.secure.sides import APACHE, COPYING, LIMIT, TIDELOG
 
 STEADY = 0.05
 """Two runs of a warm JVM differ by less than this share of the lower one."""
-MOST_WARM_RUNS = 15
+LEAST_WARM_RUNS, MOST_WARM_RUNS = 4, 16
 SLICES = 3
 """A sample has so many slices, between which the sides take turns: a machine may be faster for some seconds."""
 GIB = 1 << 30
@@ -71,8 +71,8 @@ def cost_per_unit(row: Row, cpu_us: float, load: TlsLoad) -> float:
 
 
 def is_steady(costs: Sequence[float]) -> bool:
-    """Whether the last two runs are alike."""
-    return len(costs) > 1 and abs(costs[-1] - costs[-2]) < STEADY * min(costs[-2:])
+    """Whether the last two runs are alike; the first ones may be so by chance."""
+    return len(costs) >= LEAST_WARM_RUNS and abs(costs[-1] - costs[-2]) < STEADY * min(costs[-2:])
 
 
 def until_steady(run: Callable[[], float], most: int = MOST_WARM_RUNS) -> list[float]:

@@ -82,16 +82,16 @@ class TlsLoad(LoadResult):
 
 
 ROWS = (
-    Row("fetch", PLAINTEXT, 4_000, 4, 2, sides=(LIMIT, TIDELOG, COPYING, APACHE)),
+    Row("fetch", PLAINTEXT, 2_400, 4, 2, sides=(LIMIT, TIDELOG, COPYING, APACHE)),
     Row("produce", SSL, 24_000, 4, 5, partitions=12),
     Row("fetch", SSL, 1_400, 4, 2),
     Row("paced", SSL, 3 * RATE, 8),
-    Row("full", SSL, 1_500, 8),
-    Row("resumed", SSL, 1_500, 8),
+    Row("full", SSL, 1_000, 8),
+    Row("resumed", SSL, 1_000, 8),
     Row("produce", SASL_SSL, 24_000, 4, 5, partitions=12),
     Row("fetch", SASL_SSL, 1_400, 4, 2),
     Row("paced", SASL_SSL, 3 * RATE, 8),
-    Row("full", SASL_SSL, 1_000, 8),
+    Row("full", SASL_SSL, 800, 8),
 )
 
 
