@@ -1,11 +1,11 @@
-"""Delegation tokens: Apache Kafka's own tool and Java's clients on a tidelog node, and clusters of nodes of both kinds."""
+"""Delegation tokens: Apache Kafka's own tool and Java's clients on a tidelog node. ``test_mixed_secured``: on nodes of both."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,7 @@ import pytest
 
 from tests.interop.java import JavaFailed, JavaSide, as_text
 from tests.interop.nodes import Node, free_ports, running
-from tests.interop.test_mixed_cluster import MixedCluster
-from tidelog.client import AdminClient, DelegationToken, ErrorCode, KafkaError, NotAuthenticated
+from tidelog.client import AdminClient, DelegationToken
 
 pytestmark = pytest.mark.interop
 
@@ -186,64 +185,3 @@ def test_a_session_ends_with_its_token_and_sees_a_renewal(guarded: Guarded) -> N
     assert [each["offset"] for each in read["records"]] == list(range(5))
     assert token().expires_ms > before.issued_ms + 60_000
     assert "the session is over" not in guarded.node.log_file.read_text()
-
-
-class TokenCluster(MixedCluster):
-    """Each broker has a listener where users and tokens log in."""
-
-    def __init__(self, directory: Path, apache: Iterable[int]) -> None:
-        self.login_ports = dict(enumerate(free_ports(2), 1))
-        settings = {
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,USERS:SASL_PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "delegation.token.secret.key": "the-key-of-tokens",
-        }
-        super().__init__(directory, 2, apache, controllers=1, properties=settings)
-
-    def settings(self, node_id: int) -> dict[str, str]:
-        settings = super().settings(node_id)
-        if node_id in self.brokers:
-            settings["listeners"] += f",USERS://127.0.0.1:{self.login_ports[node_id]}"
-            settings["listener.name.users.sasl.enabled.mechanisms"] = ",".join(("PLAIN", *MECHANISMS))
-            settings["listener.name.users.plain.sasl.jaas.config"] = plain_users()
-            for mechanism in MECHANISMS:
-                settings[f"listener.name.users.{mechanism.lower()}.sasl.jaas.config"] = f"{JAAS}.scram.ScramLoginModule required;"
-        return settings
-
-    def admin(self, via: int, settings: dict[str, str], call: Callable[[AdminClient], Awaitable[T]]) -> T:
-        return admin(f"127.0.0.1:{self.login_ports[via]}", settings, call)
-
-    def logs_in(self, via: int, token: DelegationToken, mechanism: str) -> bool:
-        """Whether a client may log in by the token on this broker."""
-        try:
-            self.admin(via, by_token(token.token_id, token.password, mechanism), lambda client: client.topics.names())
-        except NotAuthenticated:
-            return False
-        return True
-
-
-@pytest.mark.parametrize("apache", [(2,), (2, 101)], ids=["our controller", "Apache's controller"])
-def test_a_token_made_on_one_kind_of_node_holds_on_the_other(tmp_path: Path, apache: tuple[int, ...]) -> None:
-    def described(by: int, user: str) -> dict[str, DelegationToken]:
-        found = cluster.admin(by, as_user(user), lambda client: client.delegation_tokens.describe())
-        return {each.token_id: each for each in found}
-
-    with TokenCluster(tmp_path, apache) as cluster:
-        cluster.until(lambda: cluster.alive(1) == set(cluster.brokers), "all brokers are unfenced")
-        for via, other in ((1, 2), (2, 1)):
-            made = cluster.admin(via, as_user("ann"), lambda client: client.delegation_tokens.create("User:bob"))
-            for by in (via, other):
-                for mechanism in MECHANISMS:
-                    cluster.until(lambda: cluster.logs_in(by, made, mechanism), "it logs in")  # noqa: B023
-                assert described(by, "bob")[made.token_id] == made
-                refused = by_token(made.token_id, made.password, MECHANISMS[0])
-                with pytest.raises(KafkaError) as error:
-                    cluster.admin(by, refused, lambda client: client.delegation_tokens.create())
-                assert error.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-            ends_ms = cluster.admin(other, as_user("bob"), lambda client: client.delegation_tokens.renew(made.hmac, 60_000))  # noqa: B023
-            for by in (via, other):
-                cluster.until(lambda: described(by, "ann")[made.token_id].expires_ms == ends_ms, "it is renewed")  # noqa: B023
-            cluster.admin(other, as_user("ann"), lambda client: client.delegation_tokens.expire(made.hmac))  # noqa: B023
-            for by in (via, other):
-                cluster.until(lambda: not cluster.logs_in(by, made, MECHANISMS[1]), "it is gone")  # noqa: B023
-                assert made.token_id not in described(by, "ann")
