@@ -87,7 +87,7 @@ class TlsTransport:
         return self._ended
 
     def send(self, data: Buffer) -> int:
-        """Bytes taken, 0 when the socket is full. The next call begins with the bytes that were not taken. OSError: the
+        """Bytes taken, 0 when the socket is full. The next call begins with the bytes that were not taken. ConnectionError: the
         connection is lost."""
         room = memoryview(data)
         piece: Buffer = self._retry
@@ -108,6 +108,9 @@ class TlsTransport:
         except ssl.SSLWantReadError:
             self._retry = bytes(piece)
             self.write_wants_read = True
+        except ssl.SSLError as error:
+            # Not of any of Python's errors for connections: the peer is gone, or has ended its side of TLS.
+            raise ConnectionResetError(f"TLS ended: {error}") from error
         finally:
             if several:
                 self._cork(0)

@@ -117,6 +117,15 @@ def test_a_peer_that_closes_without_a_word_has_ended_too(pair: Pair) -> None:
     assert transport.receive(bytearray(1)) == 0
 
 
+def test_sending_to_a_peer_that_is_gone_is_an_error_of_the_connection(pair: Pair) -> None:
+    """Not another OSError, which would be one of the disk that the answer is read from."""
+    transport, peer = pair
+    socket.socket(fileno=peer.detach()).close()
+    assert transport.receive(bytearray(1)) == 0
+    with pytest.raises(ConnectionResetError, match="TLS ended"):
+        transport.send(b"answer")
+
+
 def test_bytes_that_are_no_record_are_an_error(pair: Pair) -> None:
     transport, peer = pair
     raw = socket.socket(fileno=peer.detach())
