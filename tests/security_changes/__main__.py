@@ -1,4 +1,4 @@
-"""``python -m tests.security_changes [acls] [locking]``: ACLs, and from plain text to a secured cluster, each
+"""``python -m tests.security_changes [users] [acls] [locking]``: users, ACLs, and from plain text to a secured cluster, each
 under load on three nodes; all by default, part of ``make security``. Exits with 1 when anything is wrong."""
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from tests.interop.java import JavaSide
 from tests.security_changes.acls import CHANGES, AclChanges
 from tests.security_changes.cluster import LOCKED, SecurableCluster
 from tests.security_changes.locking import lock
+from tests.security_changes.users import SETTINGS, UserChanges
 
 Run = Callable[[Path, JavaSide, Callable[[str], None], int, int], list[str]]
+
+
+def users(home: Path, java: JavaSide, say: Callable[[str], None], rounds: int, seed: int) -> list[str]:
+    with SecurableCluster(home, LOCKED, more=SETTINGS) as cluster:
+        return UserChanges(cluster, java, say, seed).run(rounds) + cluster.complaints()
 
 
 def acls(home: Path, java: JavaSide, say: Callable[[str], None], rounds: int, seed: int) -> list[str]:
@@ -31,7 +37,7 @@ def locking(home: Path, java: JavaSide, say: Callable[[str], None], rounds: int,
     return lock(home, java, say, combined=bool(seed % 2), static=seed % 3 == 0)
 
 
-RUNS: dict[str, Run] = {"acls": acls, "locking": locking}
+RUNS: dict[str, Run] = {"users": users, "acls": acls, "locking": locking}
 
 
 def main() -> int:
