@@ -132,7 +132,7 @@ class UserChanges:
 
     def remove_and_change(self, number: int) -> None:
         """``leaving`` is removed: refused at once for new connections, after its session for open ones. ``late`` gets another
-        password meanwhile, and its client goes on with it."""
+        password meanwhile, and its client continues with it."""
         self.admin.remove("leaving", SHORT)
         seconds = self.refused_everywhere(self.access("leaving", SHORT))
         removed = time.monotonic()
