@@ -51,6 +51,8 @@ class Case:
     raw: bytes | None = None
     """Sent instead of a handshake."""
     groups: tuple[str, ...] = field(default=("secp256r1",))
+    waits: bool = False
+    """Whether the node may wait for more, until the time for a handshake is over."""
 
 
 class Breaking(TLSConnection):  # type: ignore[misc]
@@ -272,7 +274,7 @@ def hellos() -> list[Case]:
         Case("a heartbeat first", instead(CLIENT_HELLO, (HEARTBEAT, b"\1\xff\xff" + bytes(20)))),
         Case("a fatal alert first", instead(CLIENT_HELLO, (ALERT, b"\2\x28"))),
         Case("half an alert first", instead(CLIENT_HELLO, (ALERT, b"\2"))),
-        Case("an empty record first", instead(CLIENT_HELLO, (HANDSHAKE, b""))),
+        Case("an empty record first", instead(CLIENT_HELLO, (HANDSHAKE, b"")), waits=True),
         Case("a change of the cipher first", instead(CLIENT_HELLO, (CCS, b"\1")), TLS_1_2),
     ]
 

@@ -20,7 +20,7 @@ from tidelog.testing.checker import check
 
 pytestmark = [pytest.mark.timeout(240)]
 
-COMMITS_BETWEEN = 40
+COMMITS_BETWEEN = 20
 
 
 @pytest.fixture(scope="module")

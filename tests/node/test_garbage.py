@@ -24,7 +24,7 @@ from tests.node.bystander import Bystander
 from tidelog.protocol.framing import RequestHeader, encode_request_header
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-FRAMES = 1_000_000 if os.environ.get("TIDELOG_LONG") else 60_000
+FRAMES = 1_000_000 if os.environ.get("TIDELOG_LONG") else 20_000
 GROWTH_MIB = 64
 TOPIC = "attacked"
 
@@ -64,7 +64,7 @@ def watched(node: Node, seconds: float) -> subprocess.Popen[str]:
 def test_wrong_frames_are_answered_or_close_their_connection_and_take_no_memory(node: Node) -> None:
     quiet = json.loads(watched(node, 2).communicate()[0])
     before = resident_mib(node)
-    beside = watched(node, 8)
+    beside = watched(node, 4)
     tally = Attacker(node.ports[0], FrameMaker(1, TOPIC).frame, connections=256).run(FRAMES)
     disturbed = json.loads(beside.communicate()[0])
     growth = resident_mib(node) - before

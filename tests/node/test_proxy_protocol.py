@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import socket
+import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,12 +46,11 @@ class Balancer:
                 threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        try:
+        with suppress(OSError):
             while data := source.recv(65536):
                 sink.sendall(data)
+        with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            return
 
     def close(self) -> None:
         self._listening.close()
@@ -65,15 +66,23 @@ class World:
         done = CliRunner().invoke(command, ["--bootstrap-server", *shlex.split(f"{self.admin} {words}")])
         assert done.exit_code == 0, done.output
 
-    def write(self, header: bytes) -> KafkaError | None:
+    def write(self, header: bytes, timeout_ms: int = 1000 * LIMIT_S) -> KafkaError | None:
         """The error of a record of a client for which the balancer sends this header."""
         self.balancer.header = header
         told: list[KafkaError | None] = []
-        settings = {"bootstrap.servers": f"127.0.0.1:{self.balancer.port}", "message.timeout.ms": "10000"}
+        settings = {"bootstrap.servers": f"127.0.0.1:{self.balancer.port}", "message.timeout.ms": str(timeout_ms)}
         producer = Producer(settings)
         producer.produce("t", b"v", on_delivery=lambda error, message: told.append(error))
-        assert producer.flush(LIMIT_S) == 0
+        assert producer.flush(2 * LIMIT_S) == 0
         return told[0]
+
+    def answer(self, header: bytes) -> bytes:
+        """The first bytes of the answer to a client for which the balancer sends this header; none when the node closes."""
+        self.balancer.header = header
+        request = struct.pack(">hhih", 18, 0, 7, -1)
+        with socket.create_connection(("127.0.0.1", self.balancer.port), LIMIT_S) as client:
+            client.sendall(struct.pack(">i", len(request)) + request)
+            return client.recv(8, socket.MSG_WAITALL)
 
 
 @pytest.fixture
@@ -116,5 +125,7 @@ def test_acls_for_an_address_are_for_the_client_behind_the_balancer(world: World
     assert world.write(named) is None
     refused = world.write(other)
     assert refused is not None and refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    without = world.write(b"")
-    assert without is not None and without.code() == KafkaError._MSG_TIMED_OUT, "the balancer's own word is needed"
+    assert world.answer(named)[4:] == struct.pack(">i", 7)
+    assert world.answer(b"") == b"", "the balancer's own word is needed"
+    without = world.write(b"", 1000)
+    assert without is not None and without.code() == KafkaError._MSG_TIMED_OUT

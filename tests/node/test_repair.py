@@ -21,7 +21,7 @@ PER_BATCH = 100
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path, properties={"tidelog.scrub.interval.ms": "2000"}) as made:
+    with Cluster(tmp_path, properties={"tidelog.scrub.interval.ms": "1000"}) as made:
         yield made
 
 
