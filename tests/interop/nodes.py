@@ -6,6 +6,7 @@ Both get the same ``server.properties``, so that either can be started on what t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -40,12 +41,15 @@ class NodeFailed(AssertionError):
     """A broker did not start, died, or did not stop; the text has the end of its log."""
 
 
+_TURN = itertools.count(os.getpid() * 7 + time.monotonic_ns() // 1000)
+"""Where to look next: two test runs rarely meet, two threads of one never, and a port that was free is given again last."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Free ports. Starts at a place of this process's own, so that two test runs rarely meet."""
+    """Free ports."""
     found: list[int] = []
-    begin = os.getpid() * 7 + time.monotonic_ns() // 1000
-    for step in range(len(PORTS)):
-        port = PORTS[(begin + step) % len(PORTS)]
+    for _ in range(len(PORTS)):
+        port = PORTS[next(_TURN) % len(PORTS)]
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

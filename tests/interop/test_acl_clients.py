@@ -5,8 +5,6 @@ One directory is served by both kinds in turn: ACLs made on one hold on the othe
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +13,13 @@ from typing import Any
 import confluent_kafka
 import kafka.admin
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import admin as confluent
 from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
 
 from tests.interop.java import JavaFailed, JavaSide, as_text
-from tests.interop.nodes import Node, environment, free_ports, running
+from tests.interop.nodes import Node, free_ports, running
+from tidelog.cli.main import main
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -94,9 +94,8 @@ def kafkas(java: JavaSide, node: Node, words: str) -> tuple[int, list[str]]:
 
 def ours(node: Node, words: str) -> tuple[int, list[str]]:
     """What ``tidelog acls`` ends with, and its lines."""
-    command = [sys.executable, "-m", "tidelog.cli.main", "acls", "--bootstrap-server", node.bootstrap, *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
-    return done.returncode, meant(done.stdout)
+    done = CliRunner().invoke(main, ["acls", "--bootstrap-server", node.bootstrap, *words.split()])
+    return done.exit_code, meant(done.stdout)
 
 
 def meant(out: str) -> list[str]:
