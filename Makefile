@@ -53,8 +53,12 @@ fmt: $(VENV)/.dev ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix -q . || true
 	$(BIN)/ruff format .
 
+# No real nodes, so two at a time: no test of these waits for a clock.
+PURE := tests/unit tests/property tests/scenarios
+
 unit: $(VENV)/.dev ## Tests without Java, other programs or a network beyond loopback
-	$(BIN)/python -m pytest -q tests --ignore tests/interop --ignore tests/spark --ignore tests/pipeline
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PURE)
+	$(BIN)/python -m pytest -q tests $(PURE:%=--ignore %) --ignore tests/interop --ignore tests/spark --ignore tests/pipeline
 
 interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and with an Apache Kafka node
 	$(BIN)/python tools/jars.py

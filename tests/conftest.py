@@ -1,4 +1,4 @@
-"""What holds for all tests: on CI one of real processes that failed is tried once more."""
+"""What holds for all tests: on CI one of real processes that failed is tried once more, and Hypothesis times no example."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Two hundred milliseconds for an example is a bound that a busy machine breaks.
+settings.register_profile("untimed", parent=settings(), deadline=None)
+settings.load_profile("untimed")
 
 HERE = Path(__file__).parent
 REAL_PROCESSES = ("node", "interop", "spark", "pipeline", "churn", "matrix", "upgrade", "transactions", "security_matrix")
