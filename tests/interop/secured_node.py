@@ -26,7 +26,7 @@ TOKEN = "delegation token"
 KINDS = ("SSL", "mutual TLS", *SASL, TOKEN)
 """The ways to connect; all but the first two are logins over SASL_SSL."""
 USER, PASSWORD = "me", "wide-open-sesame"
-SESSION_MS = 2000
+SESSION_MS = 3000
 """Of the listeners with short sessions (``connections.max.reauth.ms``)."""
 LIMIT_S = 30
 _PROTOCOLS = {"OPEN": "SSL", "MUTUAL": "SSL", "LOGIN": "SASL_SSL", "SHORT": "SASL_SSL"}
