@@ -60,7 +60,8 @@ OPTIONS = (
     Option("socket.connection.setup.timeout.max.ms", LONG, 30_000, MEDIUM, READ_ONLY,
            "The upper bound of the growing connection timeout, in ms."),
     Option("max.connections", INT, INT_MAX, MEDIUM, CLUSTER,
-           "The most open connections of the node; further ones are refused.", check=AT_LEAST_0),
+           "The most open connections of the node; further ones are refused. The listener between brokers is exempt where there "
+           "are others. A listener may have a bound of its own: listener.name.NAME.max.connections.", check=AT_LEAST_0),
     Option("max.connections.per.ip", INT, INT_MAX, MEDIUM, CLUSTER,
            "The most open connections of one address; further ones are refused. 0 allows only addresses with an "
            "override.", check=AT_LEAST_0),
@@ -68,7 +69,8 @@ OPTIONS = (
            "Other limits for single hosts or addresses: host:number, separated by commas."),
     Option("max.connection.creation.rate", INT, INT_MAX, MEDIUM, CLUSTER,
            "The most connections accepted a second, in the mean of all windows of quotas. Further ones wait in the queue of the "
-           "operating system. The listener between brokers is exempt where there are others.", check=AT_LEAST_0),
+           "operating system. The listener between brokers is exempt where there are others. A listener may have a bound of its "
+           "own: listener.name.NAME.max.connection.creation.rate.", check=AT_LEAST_0),
     Option("connections.max.idle.ms", LONG, 600_000, MEDIUM, READ_ONLY,
            "A connection without a request for this long is closed, in ms. Negative: never."),
     Option("queued.max.requests", INT, 500, HIGH, READ_ONLY, "The most requests that wait for an I/O thread.", check=AT_LEAST_1,

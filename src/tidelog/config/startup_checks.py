@@ -13,6 +13,7 @@ from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS, TLS_PROTOCOLS
+from tidelog.config.listener_connections import bounds_problems
 from tidelog.config.listener_proxy import proxy_networks
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
@@ -75,6 +76,7 @@ def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
         *_identity(config),
         *_roles_and_quorum(config),
         *_listeners(config, given),
+        *bounds_problems(given),
         *_authorizer(config, given),
         *_audit(config),
         *_http_endpoint(config, given),
@@ -91,7 +93,7 @@ def dynamic_problems(before: NodeValues, after: NodeValues, given: Mapping[str, 
         for name in _FIXED_WHILE_RUNNING
         if name in given and getattr(after, BROKER_OPTIONS[name].attribute) != getattr(before, BROKER_OPTIONS[name].attribute)
     ]
-    return [*fixed, *_refused(given), *_ordered(after), *_bounds(after)]
+    return [*fixed, *_refused(given), *bounds_problems(given), *_ordered(after), *_bounds(after)]
 
 
 def _unknown_own(given: Mapping[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.listener_connections import OPTIONS as CONNECTION_BOUNDS
 from tidelog.config.tidelog_options import PREFIX
 from tidelog.model.errors import ConfigError
 
@@ -45,12 +46,13 @@ _OF_LISTENERS: Final = (
     ".sasl.kerberos.service.name",
     ".sasl.server.max.receive.size",
     ".connection.failed.authentication.delay.ms",
+    *(f".{name}" for name in CONNECTION_BOUNDS),
     *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith("ssl.") and option.inert is None),
     ".tidelog.oauthbearer.groups.claim.name",
     ".tidelog.proxy.protocol.networks",
     ".tidelog.ssl.groups.from.ou",
 )
-"""Options that a listener may have for itself (``config.listener_sasl``, ``config.listener_tls``)."""
+"""Options that a listener may have for itself (``config.listener_sasl``, ``listener_tls``, ``listener_connections``)."""
 
 _PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.describe import broker_option, describe_topic
 from tidelog.config.group_options import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.listener_connections import bounds_problems
 from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.resolve import BrokerConfig
 from tidelog.config.resource_validation import (
@@ -109,6 +110,8 @@ def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
             f"These belong to one broker and have no cluster-wide default; name the broker: {', '.join(sorted(own))}"
         )
     check_stores_have_a_listener(settings)
+    if problems := "\n".join(bounds_problems(settings)):
+        raise ConfigError(problems)
     _check_values(BROKER_OPTIONS, settings)
 
 

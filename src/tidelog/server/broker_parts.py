@@ -199,7 +199,7 @@ def _listeners(
     replica: MetadataReplica,
     sockets: Mapping[str, socket.socket],
 ) -> tuple[Listener, ...]:
-    count, limits = component_settings.connection_count(config), component_settings.limits(config)
+    count = component_settings.connection_count(config)
     made = []
     if replica.tls is not None:
         replica.tls.adopt()
@@ -212,7 +212,7 @@ def _listeners(
                 bound,
                 broker,
                 runtime,
-                limits=limits,
+                limits=component_settings.limits(config, name),
                 count=count,
                 sasl=sasl,
                 tls=tls,

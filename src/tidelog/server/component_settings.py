@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidelog.broker.quotas.rates import Windows
+from tidelog.config.listener_connections import own_bounds
 from tidelog.config.resolve import BrokerConfig
 from tidelog.config.topic_config import TopicConfig
 from tidelog.controller.result import ControllerSettings
@@ -31,8 +32,9 @@ def log_config(topic: TopicConfig) -> LogConfig:
     return LogConfig(**values)
 
 
-def limits(config: BrokerConfig) -> Limits:
-    """The limits of a listener."""
+def limits(config: BrokerConfig, listener: str = "") -> Limits:
+    """The limits of a listener; without a name those of any."""
+    own = own_bounds(listener, (config.dynamic_broker, config.dynamic_default, config.static))
     return Limits(
         max_request_bytes=config.socket_request_max_bytes,
         max_connections=config.max_connections,
@@ -46,6 +48,8 @@ def limits(config: BrokerConfig) -> Limits:
         exempt=config.inter_broker_listener if len(config.broker_endpoints) > 1 else "",
         max_unauthenticated=config.tidelog_max_unauthenticated_connections,
         max_unauthenticated_per_ip=config.tidelog_max_unauthenticated_connections_per_ip,
+        own_connections=own.connections,
+        own_creation_rate=own.creation_rate,
     )
 
 

@@ -16,6 +16,8 @@ TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
         ((BROKER, "1"), {"log.cleaner.threads": "2"}),
         ((BROKER, ""), {"log.cleaner.threads": "2"}),
         ((BROKER, "1"), {"some.plugins.setting": "x"}),
+        ((BROKER, ""), {"listener.name.external.max.connections": "2147483647"}),
+        ((BROKER, "2"), {"listener.name.external.max.connection.creation.rate": "1"}),
         ((GROUP, "g"), {"consumer.session.timeout.ms": "50000"}),
     ],
 )
@@ -36,6 +38,8 @@ def test_settings_that_hold_are_let_through(resource: tuple[int, str], settings:
             "name the broker: listeners",
         ),
         ((BROKER, "2"), {"ssl.truststore.type": "PKCS12"}, ErrorCode.INVALID_REQUEST, "one listener at a time"),
+        ((BROKER, "2"), {"listener.name.a.max.connections": "0"}, ErrorCode.INVALID_REQUEST, "a whole number from 1"),
+        ((BROKER, ""), {"listener.name.a.max.connection.creation.rate": "x"}, ErrorCode.INVALID_REQUEST, "a whole number from 1"),
         ((BROKER, "1"), {"log.cleaner.threads": "-1"}, ErrorCode.INVALID_REQUEST, "log.cleaner.threads"),
         ((GROUP, "g"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown group config name: nonsense"),
         ((METRICS, "m"), {"nonsense": "1"}, ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: nonsense"),

@@ -57,6 +57,18 @@ def test_limits_are_kafkas() -> None:
     assert [made.for_host(host) for host in ("10.0.0.1", "::1", "elsewhere")] == [2, 7, 3]
 
 
+def test_the_bounds_of_a_listener_are_those_of_the_strongest_layer() -> None:
+    name = "listener.name.plaintext.max.connections"
+    broker = BrokerConfig.from_properties({name: "5", "listener.name.plaintext.max.connection.creation.rate": "6"})
+    made = component_settings.limits(broker, "PLAINTEXT")
+    assert (made.own_connections, made.own_creation_rate) == (5, 6)
+    assert component_settings.limits(broker, "OTHER").own_connections == component_settings.limits(config()).own_connections
+    broker.apply_dynamic({name: "7"}, {})
+    assert component_settings.limits(broker, "PLAINTEXT").own_connections == 7
+    broker.apply_dynamic({name: "7"}, {name: "8"})
+    assert component_settings.limits(broker, "PLAINTEXT").own_connections == 8
+
+
 @pytest.mark.parametrize("overrides", ["10.0.0.1", "10.0.0.1:x", ":"])
 def test_overrides_that_cannot_be_read_are_refused(overrides: str) -> None:
     with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):

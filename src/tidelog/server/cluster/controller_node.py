@@ -157,6 +157,7 @@ class ControllerNode:
             log.error("dynamic settings are not taken over: %s", error)
         else:
             replica.member.set_settings(component_settings.controller_settings(self.config))
+            replica.follow_limits()
             if replica.tls is not None and self._parts is not None:
                 replica.tls.follow()
 

@@ -109,9 +109,9 @@ class MetadataPublisher:
             return
         (log.info if changed else log.debug)("dynamic settings changed: %s", ", ".join(sorted(changed)))
         self._replica.member.set_settings(component_settings.controller_settings(config))
-        limits = component_settings.limits(config)
         for listener in self._listeners:
-            listener.change_limits(limits)
+            listener.change_limits(component_settings.limits(config, listener.name))
+        self._replica.follow_limits()
         if self._replica.tls is not None:
             self._replica.tls.follow()
         self._broker.replicas.logs.change_producer_expiration(config.producer_id_expiration_ms)

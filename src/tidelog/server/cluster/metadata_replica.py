@@ -121,7 +121,7 @@ class MetadataReplica:
             quotas=self.quotas.quotas,
             access=self.access,
         )
-        count, limits = count or component_settings.connection_count(self.config), component_settings.limits(self.config)
+        count = count or component_settings.connection_count(self.config)
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime, self.audit)
             tls = None if self.tls is None else self.tls.listener(name)
@@ -130,7 +130,7 @@ class MetadataReplica:
                 listening,
                 side,
                 runtime,
-                limits=limits,
+                limits=component_settings.limits(self.config, name),
                 count=count,
                 sasl=sasl,
                 tls=tls,
@@ -141,6 +141,11 @@ class MetadataReplica:
             self.listeners.append(self.quotas.add(listener))
             if self.session_ending is not None:
                 self.session_ending.add(listener)
+
+    def follow_limits(self) -> None:
+        """Dynamic settings have changed."""
+        for listener in self.listeners:
+            listener.change_limits(component_settings.limits(self.config, listener.name))
 
     def start(self) -> None:
         """Looks for the quorum, to vote or to observe."""

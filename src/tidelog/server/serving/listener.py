@@ -1,9 +1,9 @@
 """A listening socket and its connections.
 
 It binds the address, limits the number of connections (``max.connections``, ``max.connections.per.ip`` and its overrides, and
-``newcomers`` for those of clients that have not authenticated) and their rate (``max.connection.creation.rate``), closes idle
-ones, and drains them when the node stops. When the process runs out of descriptors it pauses accepting before the last ones,
-which log files need; existing connections are not affected.
+``newcomers`` for those of clients that have not authenticated) and their rate (``max.connection.creation.rate``), of the node and
+of itself, closes idle ones, and drains them when the node stops. When the process runs out of descriptors it pauses accepting
+before the last ones, which log files need; existing connections are not affected.
 """
 
 from __future__ import annotations
@@ -71,10 +71,14 @@ class Limits:
     max_creation_rate: int = UNLIMITED
     """Connections a second, over all listeners but ``exempt``."""
     exempt: str = ""
-    """The listener between brokers, where there are others: a flood of clients must not keep brokers apart."""
+    """The listener between brokers, where there are others: a flood of clients must not keep brokers apart, so only its own
+    limits hold, and those of an address."""
     max_unauthenticated: int = 2000
     """Of one listener; see ``newcomers``."""
     max_unauthenticated_per_ip: int = 1000
+    own_connections: int = UNLIMITED
+    """Of this listener alone, as is the next one (``config.listener_connections``)."""
+    own_creation_rate: int = UNLIMITED
 
     def for_host(self, host: str) -> int:
         """The most connections of one address."""
@@ -82,20 +86,20 @@ class Limits:
 
 
 class ConnectionCount:
-    """Counts the connections of all listeners of a node by address, and how many are accepted a second."""
+    """Counts the connections of a listener, or of all listeners of a node, by address, and how many are accepted a second."""
 
-    __slots__ = ("_rate", "_windows", "by_host", "total")
+    __slots__ = ("_rate", "by_host", "total", "windows")
 
     def __init__(self, windows: Windows = Windows()) -> None:
         self.total = 0
         self.by_host: Counter[str] = Counter()
         self._rate = SampledRate()
-        self._windows = windows
+        self.windows = windows
 
     def accepted(self, bound: float, now_ms: int) -> int:
         """Records a connection; returns for how many ms none may be accepted, so that ``bound`` a second holds."""
-        self._rate.record(1, now_ms, self._windows)
-        return throttle_ms(self._rate.measure(now_ms, self._windows), bound)
+        self._rate.record(1, now_ms, self.windows)
+        return throttle_ms(self._rate.measure(now_ms, self.windows), bound)
 
     def add(self, host: str) -> None:
         self.total += 1
@@ -150,6 +154,7 @@ class Listener:
         self.newcomers = Newcomers(name, runtime.real_ms)
         self._listening = listening
         self._count = count
+        self._own = ConnectionCount(count.windows)
         self._opened = False
         self._accepting = False
         self._emptied: asyncio.Future[None] | None = None
@@ -162,7 +167,7 @@ class Listener:
             tls.audit = audit
             from tidelog.server.serving.tls_handshake import Handshakes  # a listener in plain text needs none of it
 
-            self._handshakes = Handshakes(tls, runtime, self._secured, count.remove, self.newcomers)
+            self._handshakes = Handshakes(tls, runtime, self._secured, self._gone, self.newcomers)
         self.proxied: ProxyHeaders | None = None
         """Reads what balancers say of their clients, where there are any."""
         if balancers:
@@ -249,7 +254,7 @@ class Listener:
         """Called by a connection that has closed."""
         self.connections.pop(connection, None)
         self.newcomers.remove(connection)
-        self._count.remove(connection.peer_host)
+        self._gone(connection.peer_host)
         if not self.connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 
@@ -275,14 +280,17 @@ class Listener:
                 self.proxied.accept(connected, host)
             else:
                 self._accepted(connected, host)
-            if self._limits.max_creation_rate != UNLIMITED and self._too_many_a_second():
+            if self._too_many_a_second():
                 return
 
     def _too_many_a_second(self) -> bool:
-        """Records a connection, and pauses accepting when there are more than ``max.connection.creation.rate``."""
-        if self.name == self._limits.exempt:
-            return False
-        wait_ms = self._count.accepted(self._limits.max_creation_rate, self.runtime.even_ms())
+        """Records a connection, and pauses accepting when there are more than ``max.connection.creation.rate``, of the node or
+        of this listener."""
+        limits, wait_ms = self._limits, 0
+        if limits.max_creation_rate != UNLIMITED and self.name != limits.exempt:
+            wait_ms = self._count.accepted(limits.max_creation_rate, self.runtime.even_ms())
+        if limits.own_creation_rate != UNLIMITED:
+            wait_ms = max(wait_ms, self._own.accepted(limits.own_creation_rate, self.runtime.even_ms()))
         if wait_ms:
             log.debug("listener %s accepts nothing for %d ms (max.connection.creation.rate)", self.name, wait_ms)
             self._pause_for(min(wait_ms / 1000, LONGEST_PAUSE_S))
@@ -302,15 +310,9 @@ class Listener:
 
     def _accepted(self, connected: socket.socket, host: str) -> None:
         limits = self._limits
-        if self._count.total >= limits.max_connections or self._count.by_host[host] >= limits.for_host(host):
+        if reason := self._why_full(host):
             self.refused += 1
-            log.warning(
-                "listener %s refuses a connection of %s: it has %d, all have %d (max.connections, max.connections.per.ip)",
-                self.name,
-                host,
-                self._count.by_host[host],
-                self._count.total,
-            )
+            log.warning("listener %s refuses a connection of %s: %s", self.name, host, reason)
             connected.close()
             return
         try:
@@ -326,6 +328,7 @@ class Listener:
             connected.close()
             return
         self._count.add(host)
+        self._own.add(host)
         if self._connected is not None and (wait_ms := self._connected(host)) > 0:
             end = partial(self._end_held, transport)
             self._held[transport] = self.runtime.call_later(wait_ms / 1000, end), host
@@ -335,6 +338,21 @@ class Listener:
             self._handshakes.accept(connected, host)
         else:
             self._connect(Connection(self, transport, Session(self.name, host), limits.max_request_bytes))
+
+    def _why_full(self, host: str) -> str:
+        """The limit because of which no connection of ``host`` is taken; empty when there is none."""
+        limits, count = self._limits, self._count
+        if self._own.total >= limits.own_connections:
+            return f"the listener has {self._own.total} (listener.name.{self.name.lower()}.max.connections)"
+        of_node = count.total >= limits.max_connections and self.name != limits.exempt
+        if of_node or count.by_host[host] >= limits.for_host(host):
+            return f"it has {count.by_host[host]}, all have {count.total} (max.connections, max.connections.per.ip)"
+        return ""
+
+    def _gone(self, host: str) -> None:
+        """A connection that was counted has ended."""
+        self._count.remove(host)
+        self._own.remove(host)
 
     def _secured(self, transport: TlsTransport, host: str, principal: KafkaPrincipal) -> None:
         """A TLS handshake is complete. With SASL, the certificate only lets the client in."""
@@ -357,7 +375,7 @@ class Listener:
         alarm, host = self._held.pop(transport)
         alarm.cancel()
         self.newcomers.remove(transport)
-        self._count.remove(host)
+        self._gone(host)
         transport.close()
 
     def _sweep(self) -> None:

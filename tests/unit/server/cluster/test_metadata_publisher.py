@@ -42,6 +42,30 @@ def test_settings_of_topics_and_brokers_follow_the_metadata_log(tmp_path: Path) 
     with_node(tmp_path, look)
 
 
+def test_the_bounds_of_listeners_follow_the_metadata_log(tmp_path: Path) -> None:
+    async def change(node: Node) -> None:
+        settings = [
+            ("listener.name.plaintext.max.connections", "5"),
+            ("listener.name.plaintext.max.connection.creation.rate", "6"),
+        ]
+        resource = AlterConfigsResource(
+            resource_type=4,
+            resource_name="",
+            configs=[AlterableConfig(name=name, config_operation=0, value=value) for name, value in settings],
+        )
+        await node.controller.submit(
+            QuorumController.incremental_alter_configs, IncrementalAlterConfigsRequest(resources=[resource])
+        )
+        await look(node)
+
+    async def look(node: Node) -> None:
+        (listener,) = node.listeners
+        assert (listener._limits.own_connections, listener._limits.own_creation_rate) == (5, 6)
+
+    with_node(tmp_path, change)
+    with_node(tmp_path, look)
+
+
 def test_a_snapshot_that_replaces_the_metadata_is_looked_at_as_a_whole(tmp_path: Path) -> None:
     world = SeveralNodes(tmp_path, controllers=1)
 

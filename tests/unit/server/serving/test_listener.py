@@ -105,6 +105,42 @@ def test_the_limits_of_the_node_and_of_an_address_hold_for_all_listeners_togethe
     world.run(main)
 
 
+def test_a_listener_counts_its_own_connections_against_its_own_limit(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = world.listen(own_connections=1), world.listen(own_connections=2)
+
+    async def main() -> None:
+        one = await world.connect(first)
+        assert await world.served(one)
+        assert await world.served(await world.connect(second))
+        assert not await world.served(await world.connect(first))
+        assert "the listener has 1 (listener.name.external.max.connections)" in caplog.text
+        assert await world.served(await world.connect(second))
+        assert not await world.served(await world.connect(second))
+        one.close()
+        await until(lambda: not first.connections)
+        assert await world.served(await world.connect(first))
+        first.change_limits(Limits(own_connections=2))
+        assert await world.served(await world.connect(first))
+        assert (first.refused, second.refused) == (1, 1)
+
+    world.run(main)
+
+
+def test_the_listener_between_brokers_takes_connections_when_the_node_is_full(world: World) -> None:
+    """KIP-402: a flood of clients does not keep brokers apart. What the listener itself allows still holds."""
+    between = world.listen(max_connections=1, own_connections=2, exempt="EXTERNAL")
+    clients = world.listen(max_connections=1)
+
+    async def main() -> None:
+        assert await world.served(await world.connect(clients))
+        assert not await world.served(await world.connect(clients))
+        assert await world.served(await world.connect(between))
+        assert await world.served(await world.connect(between))
+        assert not await world.served(await world.connect(between))
+
+    world.run(main)
+
+
 @pytest.mark.parametrize(
     "limits", [{"max_connections_per_ip": 1}, {"max_connections_per_ip": 5, "per_ip_overrides": {"127.0.0.1": 1}}]
 )
@@ -118,6 +154,29 @@ def test_one_address_may_have_so_many_connections(world: World, limits: dict[str
         first.close()
         await until(lambda: not listener.connections)
         assert await world.served(await world.connect(listener))
+
+    world.run(main)
+
+
+def test_a_listener_accepts_no_more_connections_a_second_than_it_may_itself(world: World) -> None:
+    world.count = ConnectionCount(Windows(2, 60_000))
+    # The listener between brokers, which the node's rate spares.
+    listener = world.listen(max_creation_rate=1, exempt="EXTERNAL", own_creation_rate=1)
+    other = world.listen(own_creation_rate=1)
+    now = 1_000_000
+    world.runtime.even_ms = lambda: now
+
+    async def main() -> None:
+        nonlocal now
+        # In the first minute there may be 60; the one that is too many is the last.
+        clients = [await world.connect(listener) for _ in range(62)]
+        for client in clients[:61]:
+            assert await world.served(client)
+        assert len(listener.connections) == 61
+        assert await world.served(await world.connect(other))
+        now += 180_000
+        listener._accept_again()
+        assert await world.served(clients[61])
 
     world.run(main)
 
