@@ -42,7 +42,7 @@ def listener(world: NodeWorld) -> SaslListener:
     """PLAIN, SCRAM and OAUTHBEARER, with secrets that no mutation reaches in a few steps."""
     check = fixed_users({"alice": "a-password-of-many-letters"})
     stored = {"alice": credential_of(ScramMechanism.SHA_256, b"salted" * 5, b"salt" * 5, 4096)}
-    strangers = Strangers(ScramMechanism.SHA_256, "sha256", b"secret")
+    strangers = Strangers(ScramMechanism.SHA_256, "sha256", lambda: b"secret")
     keys = IssuerKeys(tokens.jwks(tokens.RSA, tokens.EC))
     rules = ClaimRules(issuer="https://another")
     return sasl_listener(

@@ -9,6 +9,9 @@ Known and unknown names take the same steps: one lookup that finds a credential 
 A credential that was not used lately is not in the processor's cache, which over a socket took 0.8 us longer; so a login of an
 unknown name reads one of some user, too.
 
+The secret is the same on all nodes of a cluster, because two that show different salts for a name tell that it is unknown
+(``ClusterSecret``).
+
 Kafka's tools write salts as text, 130 random bits in base 36; other tools write random bytes. Both kinds are made here.
 """
 
@@ -18,7 +21,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tidelog.metadata.image import ScramCredential
+from tidelog.metadata.image import BrokerImage, ScramCredential
 
 SALT_BYTES = 24
 """As many as ``kafka-configs`` and ``format`` of tidelog make for users."""
@@ -31,6 +34,7 @@ _TEXT_BYTES = 17
 _TEXT_LENGTHS = range(20, 27)
 """Of a number of 130 bits in base 36; a shorter one is as good as impossible."""
 _DRAW_BITS = 64
+_PURPOSE = b"unknown SCRAM users of "
 
 Stored = Mapping[tuple[str, int], ScramCredential]
 """(user, mechanism) -> credential."""
@@ -50,10 +54,42 @@ USUAL = Form(LEAST_ITERATIONS, SALT_BYTES)
 _USUAL = ScramCredential(b"\xff" * SALT_BYTES, b"", b"", LEAST_ITERATIONS)
 
 
-class Strangers:
-    """The unknown users of one mechanism. ``secret``: random, the same for all listeners of a node."""
+class ClusterSecret:
+    """What the nodes of a cluster know and its clients do not: the id of a log dir, 122 random bits. It is that of the broker
+    with the lowest number.
 
-    def __init__(self, mechanism: int, digest: str, secret: bytes, stored: Callable[[], Stored] = lambda: _NO_USERS) -> None:
+    Nodes read it in the metadata log, which gives it to nodes alone. Clients find ids of log dirs only in DescribeQuorum, which
+    needs DESCRIBE on the cluster, and with this permission they may list the users anyway (DescribeUserScramCredentials). The
+    stored credentials are no secret of this kind: salts that depended on them would let a client without an account try
+    passwords offline, and would all change with each user.
+
+    The secret changes with the first broker's registration or log dirs. Below metadata.version 3.7 brokers register no log dirs;
+    then each process has its own.
+    """
+
+    def __init__(self, cluster_id: str, brokers: Callable[[], Mapping[int, BrokerImage]], own: bytes) -> None:
+        """``own``: random, of this process."""
+        self._cluster_id = cluster_id.encode()
+        self._brokers = brokers
+        self._own = own
+        self._seen: Mapping[int, BrokerImage] | None = None
+        self._secret = own
+
+    def __call__(self) -> bytes:
+        brokers = self._brokers()
+        if brokers is not self._seen:
+            self._seen = brokers
+            dirs = next((min(brokers[each].directories) for each in sorted(brokers) if brokers[each].directories), None)
+            self._secret = self._own if dirs is None else hmac.digest(dirs, _PURPOSE + self._cluster_id, "sha512")
+        return self._secret
+
+
+class Strangers:
+    """The unknown users of one mechanism. ``secret``: see ``ClusterSecret``."""
+
+    def __init__(
+        self, mechanism: int, digest: str, secret: Callable[[], bytes], stored: Callable[[], Stored] = lambda: _NO_USERS
+    ) -> None:
         self._mechanism = mechanism
         self._digest = digest
         self._secret = secret
@@ -67,7 +103,7 @@ class Strangers:
         """What this name is shown: ``found``, or where there is none a credential that stays the same as long as the users do.
         Then that credential in any case: the caller keeps it, because freeing it before the answer takes time, too."""
         stored = self._current()
-        seed = hmac.digest(self._secret, f"{self._mechanism} {name}".encode(), self._digest)
+        seed = hmac.digest(self._secret(), f"{self._mechanism} {name}".encode(), self._digest)
         # The name's place between 0 and 1, in units of one user.
         drawn = self._keys[int.from_bytes(seed[: _DRAW_BITS // 8]) * len(self._keys) >> _DRAW_BITS]
         absent = (name + "\0", self._mechanism)

@@ -27,7 +27,7 @@ def server(tokens: dict[str, DelegationToken], mechanism: ScramMechanism, secret
     def lookup(name: str, token: bool) -> delegation_tokens.Found | None:
         return secrets.login(tokens, name, mechanism) if token else None
 
-    return ScramServer(mechanism, lookup, "nonce", Strangers(mechanism, mechanism.digest, b"secret"))
+    return ScramServer(mechanism, lookup, "nonce", Strangers(mechanism, mechanism.digest, lambda: b"secret"))
 
 
 def test_the_secret_is_the_hmac_of_the_id_and_the_password_its_base64() -> None:

@@ -36,7 +36,9 @@ CREDENTIALS = {
 }  # fmt: skip
 
 
-STRANGERS = {mechanism: Strangers(mechanism, mechanism.digest, b"secret", lambda: CREDENTIALS) for mechanism in ScramMechanism}
+STRANGERS = {
+    mechanism: Strangers(mechanism, mechanism.digest, lambda: b"secret", lambda: CREDENTIALS) for mechanism in ScramMechanism
+}
 
 
 def server(mechanism: ScramMechanism = ScramMechanism.SHA_256, nonce: str = NONCE) -> ScramServer:

@@ -9,9 +9,10 @@ from collections import Counter
 import pytest
 
 from tidelog.cli.tools.scram_configs import SALT_BYTES
-from tidelog.metadata.image import ScramCredential
+from tidelog.metadata.image import BrokerImage, ScramCredential
+from tidelog.model.ids import Uuid
 from tidelog.security.scram import ScramMechanism
-from tidelog.security.scram_strangers import USUAL, Stored, Strangers
+from tidelog.security.scram_strangers import USUAL, ClusterSecret, Stored, Strangers
 
 DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 SHA_256, SHA_512 = ScramMechanism
@@ -25,7 +26,7 @@ def stored(*forms: tuple[int, bytes], mechanism: int = SHA_256) -> dict[tuple[st
 
 
 def strangers(credentials: Stored, mechanism: ScramMechanism = SHA_256, secret: bytes = b"secret") -> Strangers:
-    return Strangers(mechanism, mechanism.digest, secret, lambda: credentials)
+    return Strangers(mechanism, mechanism.digest, lambda: secret, lambda: credentials)
 
 
 def shown(of: Strangers, number: int) -> list[tuple[int, int]]:
@@ -42,6 +43,38 @@ def test_a_name_is_answered_alike_each_time_and_otherwise_than_others() -> None:
         of.credential("eve", None)[0].salt
         != strangers(stored((4096, b"r" * 16)), secret=b"other").credential("eve", None)[0].salt
     )
+
+
+def broker(number: int, *directories: bytes) -> BrokerImage:
+    return BrokerImage(
+        id=number,
+        epoch=0,
+        incarnation_id=Uuid(secrets.token_bytes(16)),
+        endpoints={},
+        features={},
+        rack=None,
+        fenced=False,
+        in_controlled_shutdown=False,
+        directories=tuple(Uuid(each * 16) for each in directories),
+    )
+
+
+def test_all_nodes_of_a_cluster_have_one_secret() -> None:
+    one, other = ({1: broker(1, b"b", b"a"), 2: broker(2, b"c")} for _ in range(2))
+    secret = ClusterSecret("cluster", lambda: one, b"own")()
+    assert ClusterSecret("cluster", lambda: other, b"of another process")() == secret
+    # Neither the broker's other log dirs nor other brokers change it.
+    assert ClusterSecret("cluster", lambda: {0: broker(0), 3: broker(3, b"c"), 1: broker(1, b"a")}, b"own")() == secret
+    assert ClusterSecret("other", lambda: one, b"own")() != secret
+    assert ClusterSecret("cluster", lambda: {1: broker(1, b"c")}, b"own")() != secret
+
+
+def test_the_secret_follows_the_registrations_and_is_the_processes_own_while_there_is_none() -> None:
+    now = [{1: broker(1)}]
+    secret = ClusterSecret("cluster", lambda: now[0], b"own")
+    assert secret() == b"own"
+    now[0] = {1: broker(1, b"a")}
+    assert secret() == ClusterSecret("cluster", lambda: {1: broker(1, b"a")}, b"")() != b"own"
 
 
 def test_without_users_it_looks_as_the_tools_of_tidelog_make_it() -> None:
@@ -93,7 +126,7 @@ def test_another_user_changes_few_names() -> None:
 
 def test_users_who_come_are_seen() -> None:
     now: list[Stored] = [{}]
-    of = Strangers(SHA_256, "sha256", b"secret", lambda: now[0])
+    of = Strangers(SHA_256, "sha256", lambda: b"secret", lambda: now[0])
     assert of.credential("eve", None)[0].iterations == 4096
     now[0] = stored((8192, b"\xff" * 16))
     assert of.credential("eve", None)[0].iterations == 8192

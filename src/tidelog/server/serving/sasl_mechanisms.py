@@ -19,7 +19,7 @@ from tidelog.security.delegation_tokens import secrets_of
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
 from tidelog.security.scram import Found, ScramMechanism, ScramServer, users
-from tidelog.security.scram_strangers import Strangers
+from tidelog.security.scram_strangers import ClusterSecret, Strangers
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.violations import LogLimit
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 NONCE_BYTES = 24
 _SECRET = secrets.token_bytes(32)
-"""Of this process. All listeners show the same salt for an unknown user; different ones would tell that there is no such user."""
+"""Of this process: all listeners show the same salt for an unknown user, also where the cluster has no secret."""
 
 
 class FailureLog:
@@ -82,7 +82,8 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: Loop
     def credential(name: str) -> ScramCredential | None:
         return node.image.scram.get((name, kind))
 
-    strangers = Strangers(kind, kind.digest, _SECRET, lambda: node.image.scram)
+    secret = ClusterSecret(node.cluster_id, lambda: node.image.brokers, _SECRET)
+    strangers = Strangers(kind, kind.digest, secret, lambda: node.image.scram)
 
     known = users(credential)
     tokens = secrets_of(node.config.delegation_token_secret_key)
