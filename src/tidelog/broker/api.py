@@ -15,6 +15,7 @@ from tidelog.broker.ports import VersionRange
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import REGULAR, Refusal
 from tidelog.broker.request import RequestContext
+from tidelog.metadata.image import ClusterImage
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
@@ -23,6 +24,8 @@ Handler: TypeAlias = Callable[[RequestContext[Any], Any], Answer | Later]
 """(context, request) -> answer."""
 Reader: TypeAlias = Callable[[memoryview, int, int], Any]
 """(frame, start of the body, version) -> request."""
+Applied: TypeAlias = Callable[[ClusterImage, Any, Any], bool]
+"""(image, request, response) -> whether the image has what the response says is done."""
 
 
 class Need(NamedTuple):
@@ -80,6 +83,8 @@ class Api:
     """Whether the active controller decides: brokers forward the request, controllers accept it in an Envelope (KIP-590)."""
     forwards_itself: bool = False
     """Whether the broker's handler decides a part of the request and passes on the rest (``broker.forwarding``)."""
+    applied: Applied | None = None
+    """A broker that forwarded the request answers when this is true of its own image, so that clients read what they wrote."""
     not_active: ErrorCode = ErrorCode.NOT_CONTROLLER
     """The error of a controller that is not active."""
     quota: Kind = Kind.REQUEST

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 from tidelog.broker.answer_types import Answer, Later
-from tidelog.broker.api import Handler, Route
+from tidelog.broker.api import Applied, Handler, Route
 from tidelog.broker.authorization import require_for_request
 from tidelog.broker.deferred import loaded
 from tidelog.broker.node import BrokerContext, ControllerSide
@@ -24,26 +24,29 @@ from tidelog.protocol.api_keys import ApiKey
 
 def forwarding(route: Route) -> Handler:
     """The handler of a route that forwards. Where it runs here, the permission on the cluster is checked first."""
-    operation, handler = route.needs.on_cluster, loaded(route.handler)
+    operation, handler, applied = route.needs.on_cluster, loaded(route.handler), route.api.applied
 
     def decide(ctx: BrokerContext, request: Any) -> Answer | Later:
         if operation is not None:
             require_for_request(ctx, operation, request)
         return handler(ctx, request)
 
-    return lambda ctx, request: pass_on(ctx, request, decide)
+    return lambda ctx, request: pass_on(ctx, request, decide, applied=applied)
 
 
-def pass_on(ctx: BrokerContext, request: Any, decide: Handler, *, always: bool = False) -> Answer | Later:
+def pass_on(
+    ctx: BrokerContext, request: Any, decide: Handler, *, always: bool = False, applied: Applied | None = None
+) -> Answer | Later:
     """The answer of the active controller, or of ``decide`` when the request is decided here. ``request`` is of the API and
-    version of ``ctx``. ``always``: the controller has to know the client even without an authorizer.
+    version of ``ctx``. ``always``: the controller has to know the client even without an authorizer. ``applied``: what this
+    broker's image has to have before the answer, see ``Api``.
 
     ProtocolViolation when the controller does not serve this version: the client connects again and learns the versions.
     KafkaError: REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR when the controller refused the envelope.
     """
     if ctx.node.controller.is_here or (ctx.node.access is None and not always):
         return decide(ctx, request)
-    return _passed_on(ctx, request, decide)
+    return _passed_on(ctx, request, decide, applied)
 
 
 async def by_controller(ctx: Context, request: Any, decide: Handler, *, always: bool = False) -> Any:
@@ -55,9 +58,11 @@ async def by_controller(ctx: Context, request: Any, decide: Handler, *, always: 
     return await answer if isinstance(answer, Coroutine) else answer
 
 
-async def _passed_on(ctx: BrokerContext, request: Any, decide: Handler) -> Answer:
+async def _passed_on(ctx: BrokerContext, request: Any, decide: Handler, applied: Applied | None) -> Answer:
     try:
         answer: Answer = await ctx.node.controller.pass_on(ctx.api_version, request, ctx.asker)
+        if applied is not None:
+            await ctx.node.controller.until_applied(lambda image: applied(image, request, answer))
         return answer
     except ControllerIsHere:
         decided = decide(ctx, request)

@@ -121,6 +121,11 @@ class ActiveController(Controller, Protocol):
         """
         ...
 
+    def until_applied(self, what: Callable[[ClusterImage], bool]) -> Awaitable[None]:
+        """Waits until this node's image has what another process's active controller has committed; not for long, because the
+        image may have passed it already."""
+        ...
+
 
 class OtherBrokers(Protocol):
     """The other brokers of the cluster, reached on the inter-broker listener."""

@@ -26,6 +26,7 @@ SECURITY_APIS: tuple[Api, ...] = (
         controller=acls.create_acls,
         needs=on_cluster(Op.ALTER),
         forwarded=True,
+        applied=acls.creations_applied,
     ),
     Api(
         ApiKey.DELETE_ACLS,
@@ -34,6 +35,7 @@ SECURITY_APIS: tuple[Api, ...] = (
         controller=acls.delete_acls,
         needs=on_cluster(Op.ALTER),
         forwarded=True,
+        applied=acls.deletions_applied,
     ),
     Api(ApiKey.SASL_AUTHENTICATE, (0, 2), broker=sasl.sasl_authenticate, controller=sasl.sasl_authenticate, needs=NOTHING),
     Api(

@@ -101,6 +101,8 @@ class InstantController:
         self.refuses: KafkaError | None = None
         self.elsewhere: Callable[[int, Any, Asker], Any] | None = None
         """The active controller in another process: answers (version, request, asker), or raises."""
+        self.awaited: list[Callable[[ClusterImage], bool]] = []
+        """What answers of ``elsewhere`` wait for."""
         self.settings = ControllerSettings()
         """Its own; the broker's are in ``NodeWorld.config``."""
         self.take_over(image)
@@ -117,6 +119,9 @@ class InstantController:
     async def pass_on(self, version: int, request: Any, asker: Asker) -> Any:
         assert self.elsewhere is not None, "the controller is here"
         return self.elsewhere(version, request, asker)
+
+    async def until_applied(self, what: Callable[[ClusterImage], bool]) -> None:
+        self.awaited.append(what)
 
     def submit(
         self,

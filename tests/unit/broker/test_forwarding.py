@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.ports import Asker, ControllerIsHere, NotServedByController
 from tidelog.broker.request import Session
 from tidelog.broker.table import BROKER_APIS
-from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from tidelog.model.acl import CLUSTER_NAME, AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
+from tidelog.model.ids import Uuid
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
@@ -23,6 +25,14 @@ from tidelog.protocol.messages.alter_client_quotas import (
     OpData,
     RequestEntityData,
     RequestEntryData,
+)
+from tidelog.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from tidelog.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from tidelog.security.principal import KafkaPrincipal
 
@@ -94,6 +104,31 @@ def test_with_an_authorizer_another_process_decides_for_the_client_and_the_broke
         assert (asked_version, asked.encode(version)) == (version, request.encode(version))
         assert asker == Asker(ALICE, "console", "10.0.0.7", False)
         assert not access.loud
+
+
+def test_who_changes_acls_through_a_broker_reads_them_there() -> None:
+    """KafkaAdminClient may ask the same broker for the ACLs as soon as it has the answer."""
+    entry = AccessControlEntry(
+        ResourceType.TOPIC, "t", PatternType.LITERAL, "User:bob", "*", AclOperation.READ, PermissionType.ALLOW
+    )
+    refused = AclCreation(ResourceType.TOPIC, "u", PatternType.LITERAL, "nonsense", "*", AclOperation.READ, PermissionType.ALLOW)
+    acl = (ResourceType.TOPIC, "t", PatternType.LITERAL, "User:bob", "*", AclOperation.READ, PermissionType.ALLOW)
+    world = NodeWorld(LOGIN)
+    world.broker.access = Allowing()
+    without = world.broker.image
+    has_it = replace(without, acls={Uuid(b"a" * 16): entry})
+    created = CreateAclsResponse(results=[AclCreationResult(), AclCreationResult(error_code=ErrorCode.INVALID_REQUEST)])
+    world.controller.elsewhere = Elsewhere(created)
+    sent(world, CreateAclsRequest(creations=[AclCreation(*acl), refused]), 3)
+    (awaited,) = world.controller.awaited
+    assert (awaited(without), awaited(has_it)) == (False, True)
+
+    found = DeleteAclsMatchingAcl(0, None, *acl)
+    world.controller.elsewhere = Elsewhere(DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(matching_acls=[found])]))
+    any_acl = DeleteAclsFilter(ResourceType.TOPIC, "t", PatternType.ANY, None, None, AclOperation.ANY, PermissionType.ANY)
+    sent(world, DeleteAclsRequest(filters=[any_acl]), 3)
+    awaited = world.controller.awaited[-1]
+    assert (awaited(without), awaited(has_it)) == (True, False)
 
 
 def test_that_the_client_came_with_a_token_travels() -> None:

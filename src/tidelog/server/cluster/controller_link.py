@@ -2,12 +2,14 @@
 
 A request is retried until an active controller answers or its timeout expires; a controller that is no longer active, one that
 cannot be reached, and a quorum without a leader are waited out. So a request may reach two controllers in turn; the second one
-knows what the first one committed. The response arrives when the change is committed; this node's image may not contain it yet.
+knows what the first one committed. The response arrives when the change is committed; this node's image may not contain it yet
+(``until_applied`` waits for that).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,6 +18,7 @@ from tidelog.broker.envelope import sealed_request, unsealed
 from tidelog.broker.ports import Asker, ControllerHandler, ControllerIsHere
 from tidelog.broker.refusals import first_error
 from tidelog.broker.table import CONTROLLER_APIS, RAFT_APIS
+from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.structure import Message
 from tidelog.raft.description import QuorumDescription
@@ -28,6 +31,8 @@ PAUSE_MS = 50
 """Between two attempts; a change of the leader ends the wait."""
 GRACE_MS = 500
 """How long the asked controller may still answer after another one became the leader. It may hang."""
+APPLIED_S = 1.0
+"""The longest wait for this node's image; far longer than it takes to read a record that is committed."""
 PURPOSE = "controller"
 
 log = logging.getLogger(__name__)
@@ -124,6 +129,11 @@ class ControllerLink:
             raise ControllerIsHere
 
         return await self._until_answered(request, version, here, asker)
+
+    async def until_applied(self, what: Callable[[ClusterImage], bool]) -> None:
+        """See ``broker.ports.ActiveController``."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._replica.until(lambda: what(self._replica.image)), APPLIED_S)
 
     async def forward(self, api_key: int, version: int, request: Any, asker: Asker | None = None) -> Any:
         """The leader's answer to a request for its Raft machine, such as AddRaftVoter, or to DescribeQuorum while another node

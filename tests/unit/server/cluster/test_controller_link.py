@@ -27,6 +27,7 @@ from tidelog.protocol.messages.alter_client_quotas import (
 )
 from tidelog.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -36,6 +37,7 @@ from tidelog.protocol.messages.describe_quorum import (
 )
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.security.principal import KafkaPrincipal, with_groups
+from tidelog.server.cluster import controller_link
 from tidelog.server.cluster.controller_link import ControllerLink, _not_active
 from tidelog.server.runtime import LoopRuntime
 
@@ -219,6 +221,55 @@ async def permit(world: SeveralNodes, via: int, *creations: AclCreation) -> None
     answer = await asked(world, via, CreateAclsRequest(creations=list(creations)), 3, name="ANONYMOUS")
     assert [each.error_code for each in answer.results] == [ErrorCode.NONE] * len(creations)
     await world.everywhere(lambda node: len(node.broker.image.acls) >= len(creations))
+
+
+class Late:
+    """A node that reads the metadata log a little later than the others."""
+
+    def __init__(self, answers: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.failed = answers.failed
+        self._answers = answers
+        self._loop = loop
+
+    def answered(self, request_id: int, message: object) -> None:
+        self._loop.call_later(0.05, self._answers.answered, request_id, message)
+
+
+def test_acls_that_a_broker_forwarded_are_in_its_image_when_it_answers(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, given=AUTHORIZED)
+
+    async def main() -> None:
+        await world.start()
+        via = world.passive()
+        broker = world.nodes[via].broker
+        peers: Any = world.nodes[via].replica.runner._peers
+        peers._answers = Late(peers._answers, world.runtime.loop)
+        for number in range(3):
+            request = CreateAclsRequest(creations=[may(AclOperation.CREATE, f"t{number}")])
+            answer = await asked(world, via, request, 3, name="ANONYMOUS")
+            assert [each.error_code for each in answer.results] == [ErrorCode.NONE]
+            assert [each.resource_name for each in broker.image.acls.values()] == [f"t{number}"]
+            wanted = DeleteAclsFilter(ResourceType.TOPIC, f"t{number}", PatternType.PREFIXED, None, None, AclOperation.ANY, 1)
+            answer = await asked(world, via, DeleteAclsRequest(filters=[wanted]), 3, name="ANONYMOUS")
+            assert len(answer.filter_results[0].matching_acls) == 1
+            assert not broker.image.acls
+
+    world.run(main)
+    world.close()
+
+
+def test_an_image_that_lags_behind_does_not_hold_an_answer_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(controller_link, "APPLIED_S", 0.01)
+    world = SeveralNodes(tmp_path, controllers=1)
+
+    async def main() -> None:
+        await world.start()
+        link = world.nodes[1].controller
+        await link.until_applied(lambda image: False)
+        await link.until_applied(lambda image: 1 in image.brokers)
+
+    world.run(main)
+    world.close()
 
 
 def test_the_rights_of_the_client_decide_and_not_those_of_its_broker(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from tidelog.broker.request import Context
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.acl import AccessControlEntry
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from tidelog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
@@ -54,6 +56,50 @@ def delete_acls(ctx: Context, request: DeleteAclsRequest) -> Coroutine[Any, Any,
     """Sent by admin clients and kafka-acls. Errors per filter: SECURITY_DISABLED, and those of ``controller.acls``."""
     _with_authorizer(ctx)
     return _deleted(ctx, request)
+
+
+def creations_applied(image: ClusterImage, request: CreateAclsRequest, response: CreateAclsResponse) -> bool:
+    """Whether the image has all ACLs whose creation succeeded."""
+    created = {
+        AccessControlEntry(
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+            pattern_type=each.resource_pattern_type,
+            principal=each.principal,
+            host=each.host,
+            operation=each.operation,
+            permission_type=each.permission_type,
+        )
+        for each, result in zip(request.creations, response.results, strict=False)
+        if not result.error_code
+    }
+    return created == _present(image, created)
+
+
+def deletions_applied(image: ClusterImage, request: DeleteAclsRequest, response: DeleteAclsResponse) -> bool:
+    """Whether the image has none of the deleted ACLs."""
+    deleted = {
+        AccessControlEntry(
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+            pattern_type=each.pattern_type,
+            principal=each.principal,
+            host=each.host,
+            operation=each.operation,
+            permission_type=each.permission_type,
+        )
+        for result in response.filter_results
+        if not result.error_code
+        for each in result.matching_acls
+        if not each.error_code
+    }
+    return not _present(image, deleted)
+
+
+def _present(image: ClusterImage, entries: Iterable[AccessControlEntry]) -> set[AccessControlEntry]:
+    """Those that the image has."""
+    names = {each.resource_name for each in entries}
+    return {each for each in image.acls.values() if each.resource_name in names}.intersection(entries)
 
 
 async def _created(ctx: Context, request: CreateAclsRequest) -> CreateAclsResponse:
