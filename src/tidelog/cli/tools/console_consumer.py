@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,8 @@ BATCH = 500
 """Records per poll of the client."""
 POLL_S = 0.1
 METADATA_S = 5.0
+EXPLAIN_S = 5.0
+"""How long a group may be without partitions before a broker is asked why, and then between two questions."""
 TIMESTAMP_KINDS = {1: "CreateTime", 2: "LogAppendTime"}
 LOG_LEVEL = "2"
 """Critical messages only: errors are also delivered with the records."""
@@ -76,7 +79,7 @@ def command(**flags: Any) -> None:
         printer = _formatter(flags)
         config = settings(flags)
         client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
-        reading = Reading(config, printer, flags)
+        reading = Reading(config, printer, flags, lambda: _why_waiting(flags, config["group.id"]))
         count, wrong = reading.run()
         print(f"Processed a total of {count} messages", file=sys.stderr)
     sys.exit(1 if wrong else 0)
@@ -140,6 +143,12 @@ def _own(flags: dict[str, Any]) -> dict[str, str]:
     )
 
 
+def _why_waiting(flags: dict[str, Any], group: str) -> str:
+    from tidelog.cli.tools.group_waiting import why_waiting  # Only a tool that waits asks.
+
+    return why_waiting(_own(flags), flags["bootstrap_server"], group)
+
+
 def _formatter(flags: dict[str, Any]) -> MessageFormatter:
     properties = client_settings.gather([flags["formatter_config"]], [*flags["properties"], *flags["formatter_property"]])
     for name in ("key", "value"):
@@ -151,8 +160,11 @@ def _formatter(flags: dict[str, Any]) -> MessageFormatter:
 class Reading:
     """One run of the tool: from the first record to the last one wanted, or a signal."""
 
-    def __init__(self, config: dict[str, Any], printer: MessageFormatter, flags: dict[str, Any]) -> None:
-        """CommandFailed when librdkafka refuses a setting."""
+    def __init__(
+        self, config: dict[str, Any], printer: MessageFormatter, flags: dict[str, Any], why_waiting: Callable[[], str]
+    ) -> None:
+        """``why_waiting``: why the group has no partitions, as far as a broker can say. CommandFailed when librdkafka refuses a
+        setting."""
         from confluent_kafka import Consumer as RealConsumer
         from confluent_kafka import KafkaException
 
@@ -161,6 +173,8 @@ class Reading:
         self._stopping = False
         self._count = 0
         self._warned: set[str] = set()
+        self._why_waiting = why_waiting
+        self._explain_s = time.monotonic() + EXPLAIN_S
         self._missing = ""
         """Why no records can come: a topic or partition that does not exist, as far as known."""
         try:
@@ -215,11 +229,25 @@ class Reading:
             if good:
                 silent_since, self._missing = now, ""
                 self._print(good)
-            elif timeout_ms is not None and timeout_ms >= 0 and (now - silent_since) * 1000 >= timeout_ms:
+                continue
+            self._explain(now)
+            if timeout_ms is not None and timeout_ms >= 0 and (now - silent_since) * 1000 >= timeout_ms:
                 print("ERROR No record came within --timeout-ms, ending: TimeoutException", file=sys.stderr)
                 if self._missing or self._no_such_partition():
                     raise CommandFailed(self._missing or "The partition does not exist.")
                 return
+
+    def _explain(self, now_s: float) -> None:
+        """Says why the group has no partitions, each reason once."""
+        if self._count or self._flags["partition"] is not None or now_s < self._explain_s or self._consumer.assignment():
+            return
+        self._warn(self._why_waiting())
+        self._explain_s = time.monotonic() + EXPLAIN_S
+
+    def _warn(self, text: str) -> None:
+        if text and text not in self._warned:
+            self._warned.add(text)
+            print(f"WARN [Consumer clientId={NAME}] {text}", file=sys.stderr)
 
     def _no_such_partition(self) -> bool:
         """Whether ``--partition`` names one that the topic does not have; librdkafka would wait for it silently."""

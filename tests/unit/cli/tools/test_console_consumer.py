@@ -3,8 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
+from tests.unit.cli.lonely_node import lonely_node
 from tests.unit.cli.running_node import running_node
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import console_consumer
 from tidelog.cli.tools.console_consumer import command, settings
 from tidelog.cli.tools.topics import command as topics
 
@@ -60,3 +62,13 @@ def test_a_topic_without_records_is_no_error(tmp_path):
         CliRunner().invoke(topics, ["--bootstrap-server", address, "--create", "--topic", "empty"])
         result = CliRunner().invoke(command, ["--bootstrap-server", address, "--topic", "empty", "--timeout-ms", "1000"])
     assert result.exit_code == 0
+
+
+def test_a_group_without_a_coordinator_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(console_consumer, "EXPLAIN_S", 0.2)
+    with lonely_node(tmp_path) as address:
+        CliRunner().invoke(topics, ["--bootstrap-server", address, "--create", "--topic", "t"])
+        flags = ["--bootstrap-server", address, "--topic", "t", "--group", "work", "--timeout-ms", "2000"]
+        result = CliRunner().invoke(command, flags)
+    assert "group work has no coordinator, so nothing is read" in result.stderr
+    assert "offsets.topic.replication.factor" in result.stderr
