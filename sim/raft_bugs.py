@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.raft import continuity, election, mending, voter_changes, voter_requests
+from tidelog.raft import continuity, election, follower_fetch, mending, voter_changes, voter_requests
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -136,6 +136,11 @@ def _only_voter_mends_itself() -> list[Patch]:
     return [(mending, "_refuse_what_others_cannot_mend", lambda log, damage, config, voters: None)]
 
 
+def _mended_by_any_answer() -> list[Patch]:
+    """A voter that lost records takes any answer of a leader for the end of that leader's log."""
+    return [(follower_fetch, "caught_up", lambda data: True)]
+
+
 def _voters_before_the_damage_believed() -> list[Patch]:
     """Whether others have the records is asked of the voters before the damage; a removal behind it is not looked for."""
     return [(mending, "voters_behind_damage", lambda log: []), (mending, "may_hide_voters", lambda log: False)]
@@ -155,6 +160,7 @@ MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "half the votes suffice": _minority_is_enough,
     "flipped offset or epoch believed": _flipped_epoch_believed,
     "only voter mends itself": _only_voter_mends_itself,
+    "mended by any answer": _mended_by_any_answer,
     "voters before the damage believed": _voters_before_the_damage_believed,
 }
 RUNNER_BUGS = ("vote not synced", "log not synced", "lost end forgotten")

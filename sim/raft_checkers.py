@@ -50,6 +50,13 @@ class Checkers:
         if before != voter.id:
             raise Violation(f"epoch {epoch} has two leaders: {before} and {voter.id}")
 
+    def forgets_loss(self, voter: SimVoter) -> None:
+        """What it had before the damage, and is committed, is on its disk again."""
+        for batch in voter.disk.lost:
+            known = self.committed.get(batch.base_offset)
+            if known is not None and known.data == batch.data and not voter.disk.holds(batch.base_offset, batch.epoch):
+                raise Violation(f"voter {voter.id} forgets its loss without the committed record at {batch.base_offset}")
+
     def voted_for_end(self, voter: SimVoter, end: LogEnd) -> None:
         if end < voter.disk.lost_end:
             raise Violation(f"voter {voter.id} votes for a log up to {end}, and had {voter.disk.lost_end} before the damage")

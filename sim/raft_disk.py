@@ -54,6 +54,8 @@ class Disk:
     state_under_way: QuorumState | None = None
     snapshots: dict[SnapshotId, bytes] = field(default_factory=dict)
     lost_end: LogEnd = NOTHING_LOST
+    lost: list[Batch] = field(default_factory=list)
+    """What damage took, until the voter says that it has all again."""
     parts: dict[SnapshotId, bytearray] = field(default_factory=dict)
 
     @property

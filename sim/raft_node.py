@@ -17,6 +17,7 @@ from tidelog.raft.effects import (
     AppendFetched,
     BeginSnapshot,
     Effect,
+    ForgetLoss,
     HighWatermarkMoved,
     InstallSnapshot,
     LeaderChanged,
@@ -211,6 +212,10 @@ class SimVoter:
             self.world.count("log truncated")
             self.disk.truncate(effect.offset)
             self._sync(effect.generation)
+        elif isinstance(effect, ForgetLoss):
+            self.world.count("loss forgotten")
+            self.world.checkers.forgets_loss(self)
+            self.disk.lost_end, self.disk.lost = NOTHING_LOST, []
         elif isinstance(effect, BeginSnapshot):
             self.disk.parts[effect.snapshot_id] = bytearray()
         elif isinstance(effect, StoreSnapshotPart):

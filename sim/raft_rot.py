@@ -75,6 +75,7 @@ def flip_a_bit(disk: Disk, config: RaftConfig, rng: random.Random) -> Outcome:
     kept = [batch for batch in disk.log if start < batch.next_offset <= end.offset]
     if [header.base_offset for header, _ in log.batches_from(start)] != [batch.base_offset for batch in kept]:
         raise Violation(f"the log of voter {config.key.id} has other batches than before, up to {end}")
+    disk.lost += [batch for batch in disk.log if batch.next_offset > end.offset]
     disk.log, disk.safe, disk.lost_end = kept, list(kept), max(disk.lost_end, lost_end)
     disk.start = start
     disk.snapshots = {each: content for each, content in disk.snapshots.items() if each in log.snapshots}

@@ -24,7 +24,7 @@ EXPECTED = (
     "crash", "pause", "cut", "one way", "isolate", "stop", "stop all", "skew", "leader elected", "log truncated", "log cleaned",
     "snapshot loaded", "voters changed", "voter added", "voter removed", "log lost",
     "static quorum made dynamic", "rot", "damaged records fetched again",
-    "damaged records of a dynamic quorum fetched again", "refused to start",
+    "damaged records of a dynamic quorum fetched again", "refused to start", "loss forgotten",
 )  # fmt: skip
 """Faults and rare branches that a long run has to have reached."""
 

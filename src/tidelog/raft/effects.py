@@ -56,6 +56,10 @@ class AppendFetched(NamedTuple):
     generation: int
 
 
+class ForgetLoss(NamedTuple):
+    """The log has everything again that its damage took: remove ``tidelog-lost-end``, and sync that."""
+
+
 class BeginSnapshot(NamedTuple):
     """Prepare for a snapshot from the leader; parts of an earlier attempt are removed."""
 
@@ -138,6 +142,7 @@ Effect = (
     | Truncate
     | AppendControl
     | AppendFetched
+    | ForgetLoss
     | BeginSnapshot
     | StoreSnapshotPart
     | InstallSnapshot

@@ -17,7 +17,7 @@ from tidelog.protocol.messages.fetch_snapshot import ResponsePartitionSnapshot a
 from tidelog.raft import messages
 from tidelog.raft.effects import BeginSnapshot, StoreSnapshotPart
 from tidelog.raft.follower_state import FetchingSnapshot, FollowerState
-from tidelog.raft.log_shape import LogEnd
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.quorum import Quorum
 from tidelog.raft.raft_log import FetchedBatch
 from tidelog.raft.snapshots import SnapshotId
@@ -55,8 +55,19 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
             return False
         if partition.high_watermark >= 0:
             log.raise_high_watermark(min(partition.high_watermark, log.shape.end_offset))
+        if quorum.lost_end != NOTHING_LOST and caught_up(data):
+            quorum.forget_loss()
     quorum.amend(state.fetched(now_ms, quorum.config.fetch_timeout_ms))
     return True
+
+
+def caught_up(data: bytes) -> bool:
+    """Whether an answer says that the log was as long as the leader's: a leader hands out all that it has, committed or not.
+
+    That ends the mending of a damaged log. Whatever this replica confirmed before, and a majority with it, is in the log of each
+    leader of this epoch or a later one; the log that was compared is on the disk, as a follower does not fetch before that.
+    """
+    return not data
 
 
 def _append(quorum: Quorum, data: bytes) -> bool:

@@ -156,7 +156,7 @@ def wake(quorum: Quorum) -> None:
 
 
 def expire_fetches(quorum: Quorum, now_ms: int) -> None:
-    """Answers the fetches whose deadline has passed."""
+    """Answers the fetches whose deadline has passed. Without records only where the log has none: a replica that mends its log
+    takes that for the end (``follower_fetch.caught_up``)."""
     for each in quorum.parked.take_expired(now_ms):
-        high_watermark = quorum.leading().high_watermark
-        quorum.out.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
+        _hand_out(quorum, each)

@@ -4,8 +4,8 @@
 before the log is cut. Bad bytes below it are rot.
 
 ``tidelog-lost-end``: epoch and end offset of the log before its damaged part was taken out. Until the log reaches as far again,
-this voter must neither lead nor vote for a candidate that has less: it may have confirmed what it lost (docs/adr/0023). A file
-that does not read stops the voter, as an unreadable vote does.
+or has caught up with a leader, this voter must neither lead nor vote for a candidate that has less: it may have confirmed what it
+lost (docs/adr/0023). A file that does not read stops the voter, as an unreadable vote does.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def write_lost_end(fs: FileSystem, directory: str, end: LogEnd) -> None:
 
 
 def remove_lost_end(fs: FileSystem, directory: str) -> None:
-    """The log has as much again, on the disk."""
-    fs.remove(f"{directory}/{LOST_END}")
-    fs.sync_dir(directory)
+    """The log has as much again, on the disk. An operator may have removed the file."""
+    if fs.exists(f"{directory}/{LOST_END}"):
+        fs.remove(f"{directory}/{LOST_END}")
+        fs.sync_dir(directory)

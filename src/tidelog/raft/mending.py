@@ -40,13 +40,18 @@ def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> 
             write_lost_end(log.fs, log.dir, lost_end)
             _take_out(log, damage, now_ms)
         elif lost_end != NOTHING_LOST and before >= lost_end:
-            remove_lost_end(log.fs, log.dir)
-            _logger.info("%s has all again that it had before it was damaged", log.dir)
+            forget_loss(log)
             lost_end = NOTHING_LOST
     except OSError as problem:
         raise StorageFailure(log.dir, f"damage cannot be taken out: {problem}") from problem
     log.note_opened()
     return lost_end
+
+
+def forget_loss(log: MetadataLog) -> None:
+    """The log has caught up, on the disk: the next start demands nothing any more. Blocks; OSError as it comes."""
+    remove_lost_end(log.fs, log.dir)
+    _logger.info("%s has all again that it had before it was damaged", log.dir)
 
 
 def _refuse_what_others_cannot_mend(log: MetadataLog, damage: Damage, config: RaftConfig, voters: VoterSet) -> None:

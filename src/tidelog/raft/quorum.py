@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID
 from tidelog.model.ports import Rng
 from tidelog.raft import messages
-from tidelog.raft.effects import Effects, LeaderChanged, Persist
+from tidelog.raft.effects import Effects, ForgetLoss, LeaderChanged, Persist
 from tidelog.raft.election import (
     LAST_EPOCH,
     LEGAL_MOVES,
@@ -133,8 +133,8 @@ class Quorum:
     ) -> None:
         self.config = config
         self.lost_end = lost_end
-        """How far the log reached before damage was taken out of it: until it does again, this replica does not campaign, nor
-        vote for a candidate that has less."""
+        """How far the log reached before damage was taken out of it: until it does again, or has caught up with a leader, this
+        replica does not campaign, nor vote for a candidate that has less."""
         self.me = config.key
         self.effects = Effects()
         self.log = RaftLog(shape, sets, self.effects)
@@ -227,6 +227,12 @@ class Quorum:
     def note(self, what: str) -> None:
         """Adds a line to the story."""
         self._story.append(f"epoch {self._epoch}: {what}")
+
+    def forget_loss(self) -> None:
+        """The log has everything again that this replica confirmed before it was damaged (docs/adr/0023)."""
+        self.lost_end = NOTHING_LOST
+        self.effects.add(ForgetLoss())
+        self.note("has everything again that it had before the damage")
 
     def stop_by(self, deadline_ms: int) -> None:
         """The process ends."""

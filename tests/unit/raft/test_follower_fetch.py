@@ -5,8 +5,9 @@ import pytest
 from tests.unit.raft.driver import Driver, fetch_answer, only, vote_request, voters
 from tidelog.model.ids import METADATA_TOPIC
 from tidelog.protocol.messages import fetch, fetch_snapshot
-from tidelog.raft.effects import AppendFetched, InstallSnapshot, Send, StoreSnapshotPart, Truncate
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.effects import AppendFetched, ForgetLoss, InstallSnapshot, Send, StoreSnapshotPart, Truncate
+from tidelog.raft.election import Role
+from tidelog.raft.log_shape import LogEnd, LogShape
 from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.records.batch import CRC_POSITION, compute_crc, read_header
@@ -167,3 +168,38 @@ def test_of_what_a_leader_sends_all_or_nothing_is_taken_over(lie: bytes) -> None
     node.pass_time(node.config.retry_backoff_ms)
     node.answer(last_fetch(node), fetch_answer(2, 3, batch(0, 3)))
     assert len(node.of(AppendFetched)) == 1, "and it goes on"
+
+
+def mending() -> Driver:
+    """Of the records 0 to 9 of epoch 3, it lost those from 4 on; it follows the leader of that epoch."""
+    node = Driver(shape=LogShape(end_offset=4, epochs=[(3, 0)]), lost_end=LogEnd(3, 10))
+    node.follow(3)
+    return node
+
+
+def test_a_log_that_was_damaged_has_everything_again_once_the_leader_has_no_more() -> None:
+    node = mending()
+    node.answer(last_fetch(node), fetch_answer(2, 3, batch(4, 3), high_watermark=5))
+    node.sync()
+    assert node.of(ForgetLoss) == [] and not only(node.ask(vote_request(3, 4, (3, 5)))).vote_granted
+    node.follow(4)
+    node.answer(last_fetch(node), fetch_answer(2, 4, high_watermark=5))
+    assert len(node.of(ForgetLoss)) == 1
+    node.answer(last_fetch(node), fetch_answer(2, 4, high_watermark=5))
+    assert len(node.of(ForgetLoss)) == 1
+    assert only(node.ask(vote_request(3, 5, (3, 5)))).vote_granted
+
+
+def test_a_log_that_was_damaged_is_not_whole_by_answers_about_something_else() -> None:
+    node = mending()
+    node.answer(last_fetch(node), fetch_answer(2, 3, diverging_epoch=fetch.EpochEndOffset(3, 3)))
+    node.sync()
+    node.answer(last_fetch(node), fetch_answer(2, 3, snapshot_id=fetch.SnapshotId(8, 3)))
+    assert node.of(ForgetLoss) == []
+
+
+def test_a_log_that_was_damaged_campaigns_once_it_has_caught_up_with_a_leader() -> None:
+    node = mending()
+    node.answer(last_fetch(node), fetch_answer(2, 3))
+    node.pass_time(5_000)
+    assert node.machine.role is Role.PROSPECTIVE

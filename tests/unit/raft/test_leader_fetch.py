@@ -69,6 +69,18 @@ def test_a_long_poll_ends_with_its_time_and_with_the_leadership() -> None:
     assert only(node.answer_to(node.tokens)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def test_a_long_poll_of_an_observer_that_ends_has_what_is_not_committed_yet() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.log.shape.end_offset
+    assert node.ask(fetch_request(9, 1, end, 1, high_watermark=end)) is None
+    token = node.tokens
+    node.did(node.machine.appended(end + 1, node.now))
+    assert node.answer_to(token) is None
+    node.pass_time(500)
+    assert (node.of(ReplyRecords)[-1].token, node.of(ReplyRecords)[-1].offset) == (token, end)
+
+
 def test_who_has_gone_is_not_answered() -> None:
     node = leader()
     node.commit()

@@ -29,6 +29,7 @@ def test_what_is_written_is_read_also_after_a_power_loss() -> None:
     assert (read_flushed(after, DIR), read_lost_end(after, DIR)) == (LogEnd(6, 123), LogEnd(7, 4500))
     remove_lost_end(after, DIR)
     assert read_lost_end(after.crash(5), DIR) == NOTHING_LOST
+    remove_lost_end(after, DIR)
 
 
 def test_no_flipped_bit_is_believed() -> None:

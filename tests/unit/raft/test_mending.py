@@ -11,7 +11,7 @@ from tidelog.raft.log_changes import voter_sets, voters_behind_damage
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.mark_files import read_flushed, read_lost_end
-from tidelog.raft.mending import mend
+from tidelog.raft.mending import forget_loss, mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
@@ -83,6 +83,15 @@ def test_a_log_that_has_caught_up_forgets_its_loss(tmp_path: Path) -> None:
     again = opened(tmp_path)
     assert repair(again, voters(1, 2, 3)) == NOTHING_LOST
     assert read_lost_end(FS, again.dir) == NOTHING_LOST
+
+
+def test_a_log_that_has_caught_up_with_a_leader_demands_nothing_at_the_next_start(tmp_path: Path) -> None:
+    log = damaged(tmp_path)
+    repair(log, voters(1, 2, 3))
+    forget_loss(log)
+    log.close()
+    again = opened(tmp_path)
+    assert (again.end_offset, repair(again, voters(1, 2, 3))) == (2, NOTHING_LOST)
 
 
 def test_a_second_loss_does_not_lower_the_first(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tidelog.controller.quorum_member import QuorumMember
-from tidelog.raft import log_changes, quorum_state
+from tidelog.raft import log_changes, mending, quorum_state
 from tidelog.raft.effects import (
     AppendControl,
     AppendFetched,
     BeginSnapshot,
     Effect,
+    ForgetLoss,
     InstallSnapshot,
     Persist,
     StoreSnapshotPart,
@@ -57,6 +58,8 @@ class RaftFiles:
             member.generation = effect.generation
         elif isinstance(effect, Persist):
             return Job(partial(quorum_state.store, member.log.fs, member.log.dir, effect.state), _nothing)
+        elif isinstance(effect, ForgetLoss):
+            return Job(partial(mending.forget_loss, member.log), _nothing)
         elif isinstance(effect, Truncate):
             run = partial(log_changes.truncate, member.log, effect, now_ms)
             return Job(run, partial(self._truncated, effect.generation), after_sync=True)

@@ -7,7 +7,9 @@ import pytest
 
 from tests.unit.server.controllers import Controllers
 from tidelog.raft import quorum_state
-from tidelog.raft.effects import Persist, Truncate
+from tidelog.raft.effects import ForgetLoss, Persist, Truncate
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
+from tidelog.raft.mark_files import read_lost_end, write_lost_end
 from tidelog.server.cluster.raft_files import RaftFiles
 
 
@@ -44,5 +46,17 @@ def test_what_changes_written_bytes_waits_for_a_running_sync_and_a_vote_does_not
         before = runner.member.generation
         assert (cut.then(None), runner.member.generation) == ([], 7)
         runner.member.generation = before
+
+    one.run(main)
+
+
+def test_a_loss_is_forgotten_on_the_disk(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        log = one.nodes[1].runner.member.log
+        write_lost_end(log.fs, log.dir, LogEnd(3, 10))
+        forget = RaftFiles(one.nodes[1].runner.member, one.runtime).apply(ForgetLoss())
+        assert forget is not None and read_lost_end(log.fs, log.dir) == LogEnd(3, 10)
+        assert (forget.run(), forget.then(None), read_lost_end(log.fs, log.dir)) == (None, [], NOTHING_LOST)
 
     one.run(main)
