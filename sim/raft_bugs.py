@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.raft import continuity, election, follower_fetch, mending, voter_changes, voter_requests
+from tidelog.raft import continuity, election, follower_fetch, lost_records, mending, voter_changes, voter_requests
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -136,6 +136,15 @@ def _only_voter_mends_itself() -> list[Patch]:
     return [(mending, "_refuse_what_others_cannot_mend", lambda log, damage, config, voters: None)]
 
 
+def _one_shows_what_was_never_committed() -> list[Patch]:
+    """A voter that lost records believes the first candidate that nothing more was committed than that one has."""
+
+    def any_has_asked(witnesses: Any, asked: Any) -> bool:
+        return any(each in asked for each in witnesses)
+
+    return [(lost_records, "all_have_asked", any_has_asked)]
+
+
 def _mended_by_any_answer() -> list[Patch]:
     """A voter that lost records takes any answer of a leader for the end of that leader's log."""
     return [(follower_fetch, "caught_up", lambda data: True)]
@@ -160,6 +169,7 @@ MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "half the votes suffice": _minority_is_enough,
     "flipped offset or epoch believed": _flipped_epoch_believed,
     "only voter mends itself": _only_voter_mends_itself,
+    "one shows what was never committed": _one_shows_what_was_never_committed,
     "mended by any answer": _mended_by_any_answer,
     "voters before the damage believed": _voters_before_the_damage_believed,
 }

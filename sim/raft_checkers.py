@@ -57,8 +57,21 @@ class Checkers:
             if known is not None and known.data == batch.data and not voter.disk.holds(batch.base_offset, batch.epoch):
                 raise Violation(f"voter {voter.id} forgets its loss without the committed record at {batch.base_offset}")
 
+    def _needs(self, voter: SimVoter, end: LogEnd) -> None:
+        """The others have shown that what it lost beyond ``end`` was never committed."""
+        for batch in voter.disk.lost:
+            known = self.committed.get(batch.base_offset)
+            if known is not None and known.data == batch.data and LogEnd(batch.epoch, batch.next_offset) > end:
+                raise Violation(
+                    f"voter {voter.id} votes for a log up to {end}, without the committed record at {batch.base_offset}"
+                )
+
     def voted_for_end(self, voter: SimVoter, end: LogEnd) -> None:
-        if end < voter.disk.lost_end:
+        lost = voter.machine.quorum.lost
+        if lost.end == voter.disk.lost_end and lost.demand <= end < lost.end:
+            voter.world.count("vote with less than was lost")
+            self._needs(voter, end)
+        elif end < voter.disk.lost_end:
             raise Violation(f"voter {voter.id} votes for a log up to {end}, and had {voter.disk.lost_end} before the damage")
 
     def voted(self, voter: SimVoter, epoch: int, candidate: ReplicaKey) -> None:

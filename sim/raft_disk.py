@@ -14,7 +14,7 @@ from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets
-from tidelog.raft.voters import VoterSet
+from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.batch import iter_headers
 from tidelog.records.control import ControlType, control_type, parse_kraft_version, parse_voters, voters_value
 from tidelog.records.record import iter_records
@@ -54,6 +54,7 @@ class Disk:
     state_under_way: QuorumState | None = None
     snapshots: dict[SnapshotId, bytes] = field(default_factory=dict)
     lost_end: LogEnd = NOTHING_LOST
+    witnesses: tuple[ReplicaKey, ...] = ()
     lost: list[Batch] = field(default_factory=list)
     """What damage took, until the voter says that it has all again."""
     parts: dict[SnapshotId, bytearray] = field(default_factory=dict)

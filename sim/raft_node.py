@@ -89,7 +89,14 @@ class SimVoter:
         shape, sets = self.disk.shape(), self.disk.voter_sets()
         lost_end = NOTHING_LOST if "lost end forgotten" in self.world.bugs else self.disk.lost_end
         self.machine = RaftMachine(
-            self.config, shape=shape, sets=sets, state=self.disk.state, rng=self.rng, now_ms=self.now, lost_end=lost_end
+            self.config,
+            shape=shape,
+            sets=sets,
+            state=self.disk.state,
+            rng=self.rng,
+            now_ms=self.now,
+            lost_end=lost_end,
+            witnesses=self.disk.witnesses,
         )
         self.world.checkers.epoch(self, self.promised_epoch, self.machine.epoch)
         self.last_epoch = self.machine.epoch
@@ -215,7 +222,7 @@ class SimVoter:
         elif isinstance(effect, ForgetLoss):
             self.world.count("loss forgotten")
             self.world.checkers.forgets_loss(self)
-            self.disk.lost_end, self.disk.lost = NOTHING_LOST, []
+            self.disk.lost_end, self.disk.witnesses, self.disk.lost = NOTHING_LOST, (), []
         elif isinstance(effect, BeginSnapshot):
             self.disk.parts[effect.snapshot_id] = bytearray()
         elif isinstance(effect, StoreSnapshotPart):

@@ -18,7 +18,7 @@ from tidelog.raft import quorum_state
 from tidelog.raft.log_changes import log_shape, voter_sets
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.mark_files import write_flushed, write_lost_end
+from tidelog.raft.mark_files import read_lost_voters, write_flushed, write_lost_end, write_lost_voters
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import PARTITION, MetadataLog, MetadataLogConfig
 from tidelog.raft.raft_config import RaftConfig
@@ -77,6 +77,7 @@ def flip_a_bit(disk: Disk, config: RaftConfig, rng: random.Random) -> Outcome:
         raise Violation(f"the log of voter {config.key.id} has other batches than before, up to {end}")
     disk.lost += [batch for batch in disk.log if batch.next_offset > end.offset]
     disk.log, disk.safe, disk.lost_end = kept, list(kept), max(disk.lost_end, lost_end)
+    disk.witnesses = read_lost_voters(fs, DIRECTORY, disk.lost_end)
     disk.start = start
     disk.snapshots = {each: content for each, content in disk.snapshots.items() if each in log.snapshots}
     if end < before and disk.lost_end < before:
@@ -116,6 +117,7 @@ def _written(disk: Disk, rng: random.Random) -> SimDisk:
     write_flushed(fs, DIRECTORY, LogEnd(flushed.epoch, flushed.next_offset))
     if disk.lost_end > disk.log_end:
         write_lost_end(fs, DIRECTORY, disk.lost_end)
+        write_lost_voters(fs, DIRECTORY, disk.lost_end, disk.witnesses)
     return fs
 
 

@@ -25,6 +25,7 @@ EXPECTED = (
     "snapshot loaded", "voters changed", "voter added", "voter removed", "log lost",
     "static quorum made dynamic", "rot", "damaged records fetched again",
     "damaged records of a dynamic quorum fetched again", "refused to start", "loss forgotten",
+    "vote with less than was lost",
 )  # fmt: skip
 """Faults and rare branches that a long run has to have reached."""
 

@@ -34,6 +34,7 @@ from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.machine import RaftMachine
+from tidelog.raft.mark_files import read_lost_voters
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.raft_config import RaftConfig
@@ -118,6 +119,7 @@ class QuorumMember:
             shape=log_shape(log),
             sets=sets,
             lost_end=lost_end,
+            witnesses=read_lost_voters(fs, log.dir, lost_end),
             state=quorum_state.load(fs, log.dir),
             rng=rng,
             now_ms=steady_ms,

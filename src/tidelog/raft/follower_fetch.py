@@ -15,9 +15,10 @@ from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from tidelog.protocol.messages.fetch_snapshot import ResponsePartitionSnapshot as PartitionSnapshot
 from tidelog.raft import messages
-from tidelog.raft.effects import BeginSnapshot, StoreSnapshotPart
+from tidelog.raft.effects import BeginSnapshot, ForgetLoss, StoreSnapshotPart
 from tidelog.raft.follower_state import FetchingSnapshot, FollowerState
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
+from tidelog.raft.lost_records import LostRecords
 from tidelog.raft.quorum import Quorum
 from tidelog.raft.raft_log import FetchedBatch
 from tidelog.raft.snapshots import SnapshotId
@@ -55,8 +56,10 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
             return False
         if partition.high_watermark >= 0:
             log.raise_high_watermark(min(partition.high_watermark, log.shape.end_offset))
-        if quorum.lost_end != NOTHING_LOST and caught_up(data):
-            quorum.forget_loss()
+        if quorum.lost.end != NOTHING_LOST and caught_up(data):
+            quorum.lost = LostRecords()
+            quorum.out.add(ForgetLoss())
+            quorum.note("has everything again that it had before the damage")
     quorum.amend(state.fetched(now_ms, quorum.config.fetch_timeout_ms))
     return True
 

@@ -18,7 +18,7 @@ from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.snapshots import PART_SUFFIX, READ_ONLY, Snapshot, SnapshotId, read_snapshot
 from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets, note_control
 from tidelog.raft.voters import VoterSet
-from tidelog.records.batch import CorruptBatch
+from tidelog.records.batch import CorruptBatch, crc_is_valid
 from tidelog.records.control import ControlType, control_type, parse_voters
 from tidelog.records.record import iter_records
 from tidelog.storage.producer_replay import iter_batches
@@ -82,13 +82,45 @@ def may_hide_voters(log: MetadataLog) -> bool:
     if file is None or position == end:
         return True
     for header, batch in iter_batches(file, position, end):
-        try:
-            if header.is_control or any(each.key is not None for each in iter_records(batch)):
-                return True
-        except CorruptBatch:
+        if header.is_control or _may_have_keys(batch):
             return True
         position += header.size
     return position < end
+
+
+def last_voters(log: MetadataLog, before: VoterSet) -> VoterSet | None:
+    """The latest voter set of the whole log, its damaged part included; None where that is not certain. ``before``: the set
+    before the damage. A batch with a wrong checksum holds no voters if it reads as records without keys. Blocks."""
+    damage = log.damaged
+    assert damage is not None
+    rotten, found = damage.rotten, before
+    if log.unreadable or rotten.position == rotten.end:
+        return None
+    expected = -1
+    for segment in log.log.segments:
+        in_file = segment.path(".log") == damage.path
+        if segment.base_offset < rotten.first_offset and not in_file:
+            continue
+        position = rotten.position if in_file else 0
+        for header, batch in iter_batches(segment.file, position, segment.size):
+            if expected not in (-1, header.base_offset):
+                return None
+            if crc_is_valid(batch, header):
+                found = (_voters_in(batch) or [found])[-1] if header.is_control else found
+            elif header.is_control or _may_have_keys(batch):
+                return None
+            expected = rotten.next_offset if expected < 0 else header.next_offset
+            position += header.size
+        if position < segment.size:
+            return None
+    return found if expected >= log.end_before_damage.offset else None
+
+
+def _may_have_keys(batch: memoryview) -> bool:
+    try:
+        return any(each.key is not None for each in iter_records(batch))
+    except CorruptBatch:
+        return True
 
 
 def _voters_in(batch: memoryview) -> list[VoterSet]:

@@ -30,7 +30,7 @@ from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voter_history import VoterSets
-from tidelog.raft.voters import VoterSet
+from tidelog.raft.voters import ReplicaKey, VoterSet
 
 HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
     ApiKey.VOTE: voter_requests.vote,
@@ -58,10 +58,13 @@ class RaftMachine:
         rng: Rng,
         now_ms: int,
         lost_end: LogEnd = NOTHING_LOST,
+        witnesses: tuple[ReplicaKey, ...] = (),
     ) -> None:
         """``state``: the contents of the quorum-state file; ``sets``: the voters from log and snapshots; ``lost_end``: how far
-        the log reached before damage was taken out of it."""
-        self.quorum = Quorum(config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms, lost_end=lost_end)
+        the log reached before damage was taken out of it; ``witnesses``: see ``lost_records``."""
+        self.quorum = Quorum(
+            config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms, lost_end=lost_end, witnesses=witnesses
+        )
         self.deadline_ms = now_ms
 
     # what it is

@@ -1,4 +1,4 @@
-"""Two small files beside the metadata log, each with a checksum: what was flushed, and what this voter had before it was damaged.
+"""Small files beside the metadata log, each with a checksum: what was flushed, and what this voter had before it was damaged.
 
 ``tidelog-flushed``: the log was synced below this offset, and the record before it has this epoch. It may lag; it is lowered
 before the log is cut. Bad bytes below it are rot.
@@ -6,6 +6,9 @@ before the log is cut. Bad bytes below it are rot.
 ``tidelog-lost-end``: epoch and end offset of the log before its damaged part was taken out. Until the log reaches as far again,
 or has caught up with a leader, this voter must neither lead nor vote for a candidate that has less: it may have confirmed what it
 lost (docs/adr/0023). A file that does not read stops the voter, as an unreadable vote does.
+
+``tidelog-lost-voters``: the other voters by the log before the damage, which can show that a part of it was never committed
+(``lost_records``), and the end that it belongs to. Without it, or where it does not read, nothing is shown.
 """
 
 from __future__ import annotations
@@ -13,12 +16,16 @@ from __future__ import annotations
 import binascii
 
 from tidelog.metadata.records import MetadataLogError
+from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem
 from tidelog.raft.log_shape import LogEnd
+from tidelog.raft.voters import ReplicaKey
 from tidelog.storage.checkpoints import read_file, replace_file
 
 FLUSHED = "tidelog-flushed"
 LOST_END = "tidelog-lost-end"
+LOST_VOTERS = "tidelog-lost-voters"
+ANY_NUMBER = -1
 
 
 def _encode(*numbers: int) -> bytes:
@@ -32,7 +39,7 @@ def _decode(raw: bytes | None, count: int) -> tuple[int, ...] | None:
         numbers = tuple(map(int, words))
     except ValueError:
         return None
-    return numbers if len(numbers) == count and _encode(*numbers) == raw else None
+    return numbers if count in (len(numbers), ANY_NUMBER) and _encode(*numbers) == raw else None
 
 
 def read_flushed(fs: FileSystem, directory: str) -> LogEnd:
@@ -81,8 +88,24 @@ def write_lost_end(fs: FileSystem, directory: str, end: LogEnd) -> None:
     replace_file(fs, f"{directory}/{LOST_END}", _encode(end.epoch, end.offset))
 
 
+def read_lost_voters(fs: FileSystem, directory: str, end: LogEnd) -> tuple[ReplicaKey, ...]:
+    """The voters that were written for this end of the log; none when there is no such file, or it does not read."""
+    numbers = _decode(read_file(fs, f"{directory}/{LOST_VOTERS}"), ANY_NUMBER) or ()
+    if len(numbers) % 2 or numbers[:2] != end:
+        return ()
+    pairs = zip(numbers[2::2], numbers[3::2], strict=True)
+    return tuple(ReplicaKey(node_id, Uuid(disk.to_bytes(16, "big"))) for node_id, disk in pairs)
+
+
+def write_lost_voters(fs: FileSystem, directory: str, end: LogEnd, voters: tuple[ReplicaKey, ...]) -> None:
+    """Safe when it returns. Blocks; OSError as it comes."""
+    named = (number for key in voters for number in (key.id, int.from_bytes(key.directory_id, "big")))
+    replace_file(fs, f"{directory}/{LOST_VOTERS}", _encode(end.epoch, end.offset, *named))
+
+
 def remove_lost_end(fs: FileSystem, directory: str) -> None:
     """The log has as much again, on the disk. An operator may have removed the file."""
-    if fs.exists(f"{directory}/{LOST_END}"):
-        fs.remove(f"{directory}/{LOST_END}")
-        fs.sync_dir(directory)
+    for name in (LOST_END, LOST_VOTERS):
+        if fs.exists(f"{directory}/{name}"):
+            fs.remove(f"{directory}/{name}")
+    fs.sync_dir(directory)

@@ -11,13 +11,14 @@ import logging
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import StorageFailure
 from tidelog.raft.continuity import Damage
-from tidelog.raft.log_changes import may_hide_voters, voters_behind_damage
+from tidelog.raft.log_changes import last_voters, may_hide_voters, voters_behind_damage
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
-from tidelog.raft.mark_files import read_lost_end, remove_lost_end, write_lost_end
+from tidelog.raft.lost_records import witnesses
+from tidelog.raft.mark_files import read_lost_end, read_lost_voters, remove_lost_end, write_lost_end, write_lost_voters
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.raft_config import RaftConfig
 from tidelog.raft.voter_history import VoterSets
-from tidelog.raft.voters import VoterSet
+from tidelog.raft.voters import ReplicaKey, VoterSet
 
 GUIDE = "docs/guide/operations.md, under 'A damaged metadata log'"
 _logger = logging.getLogger(__name__)
@@ -34,9 +35,11 @@ def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> 
     before = LogEnd(log.last_epoch, log.end_offset)
     if damage is not None:
         _refuse_what_others_cannot_mend(log, damage, config, sets.voters)
+        known = _witnesses(log, config, sets.voters, lost_end)
         lost_end = max(lost_end, log.end_before_damage)
     try:
         if damage is not None:
+            write_lost_voters(log.fs, log.dir, lost_end, known)
             write_lost_end(log.fs, log.dir, lost_end)
             _take_out(log, damage, now_ms)
         elif lost_end != NOTHING_LOST and before >= lost_end:
@@ -52,6 +55,14 @@ def forget_loss(log: MetadataLog) -> None:
     """The log has caught up, on the disk: the next start demands nothing any more. Blocks; OSError as it comes."""
     remove_lost_end(log.fs, log.dir)
     _logger.info("%s has all again that it had before it was damaged", log.dir)
+
+
+def _witnesses(log: MetadataLog, config: RaftConfig, voters: VoterSet, lost_before: LogEnd) -> tuple[ReplicaKey, ...]:
+    """The voters whose logs can show what was never committed of what is lost now, and in a loss that is not mended yet."""
+    latest = last_voters(log, voters)
+    found = () if latest is None or not config.can_vote else witnesses(latest, config.key)
+    agrees = lost_before == NOTHING_LOST or read_lost_voters(log.fs, log.dir, lost_before) == found
+    return found if agrees else ()
 
 
 def _refuse_what_others_cannot_mend(log: MetadataLog, damage: Damage, config: RaftConfig, voters: VoterSet) -> None:

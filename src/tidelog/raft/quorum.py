@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID
 from tidelog.model.ports import Rng
 from tidelog.raft import messages
-from tidelog.raft.effects import Effects, ForgetLoss, LeaderChanged, Persist
+from tidelog.raft.effects import Effects, LeaderChanged, Persist
 from tidelog.raft.election import (
     LAST_EPOCH,
     LEGAL_MOVES,
@@ -32,6 +32,7 @@ from tidelog.raft.election import (
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState, successors
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
+from tidelog.raft.lost_records import LostRecords
 from tidelog.raft.outgoing import Outgoing
 from tidelog.raft.parked_fetches import ParkedFetches
 from tidelog.raft.quorum_state import QuorumState
@@ -130,11 +131,9 @@ class Quorum:
         rng: Rng,
         now_ms: int,
         lost_end: LogEnd = NOTHING_LOST,
+        witnesses: tuple[ReplicaKey, ...] = (),
     ) -> None:
         self.config = config
-        self.lost_end = lost_end
-        """How far the log reached before damage was taken out of it: until it does again, or has caught up with a leader, this
-        replica does not campaign, nor vote for a candidate that has less."""
         self.me = config.key
         self.effects = Effects()
         self.log = RaftLog(shape, sets, self.effects)
@@ -146,6 +145,9 @@ class Quorum:
         self.persisted = state
         """What the quorum-state file holds, once every effect so far is done; None before the first."""
         self._epoch = max(state.leader_epoch if state is not None else 0, shape.last_epoch)
+        self.lost = LostRecords(lost_end, witnesses, self._epoch)
+        """What damage took out of the log. Until the log reaches as far again, or has caught up with a leader, this replica does
+        not campaign, nor vote for a candidate that has less."""
         deadline_ms = self.timer.deadline_ms(now_ms)
         current = state if state is not None and state.leader_epoch == self._epoch else None
         complete = shape.end >= lost_end
@@ -185,7 +187,7 @@ class Quorum:
     def may_campaign(self) -> bool:
         """A voter; or one that the latest change removes, until that is known to be committed: its own vote does not count,
         but its log may be needed to commit that very change."""
-        if self._epoch >= LAST_EPOCH or self.log.shape.end < self.lost_end:
+        if self._epoch >= LAST_EPOCH or self.log.shape.end < self.lost.end:
             return False
         if self.is_voter:
             return True
@@ -227,12 +229,6 @@ class Quorum:
     def note(self, what: str) -> None:
         """Adds a line to the story."""
         self._story.append(f"epoch {self._epoch}: {what}")
-
-    def forget_loss(self) -> None:
-        """The log has everything again that this replica confirmed before it was damaged (docs/adr/0023)."""
-        self.lost_end = NOTHING_LOST
-        self.effects.add(ForgetLoss())
-        self.note("has everything again that it had before the damage")
 
     def stop_by(self, deadline_ms: int) -> None:
         """The process ends."""

@@ -16,7 +16,7 @@ from tidelog.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, En
 from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
 from tidelog.raft import messages
 from tidelog.raft.effects import Inbound
-from tidelog.raft.election import Prospective, Role, believable
+from tidelog.raft.election import LAST_EPOCH, Prospective, Role, believable
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import LogEnd
@@ -57,7 +57,12 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
         not asked.pre_vote and asked.last_offset_epoch == asked.replica_epoch
     )
     impossible = asked.last_offset < 0 or asked.last_offset_epoch < 0 or asked.replica_id < 0 or too_new
-    if impossible or not believable(asked.replica_epoch, quorum.epoch):
+    possible = not impossible and believable(asked.replica_epoch, quorum.epoch)
+    candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
+    end = LogEnd(asked.last_offset_epoch, asked.last_offset)
+    if possible:
+        _learn_from(quorum, candidate, asked.replica_epoch, end, now_ms)
+    if not possible:
         error = ErrorCode.INVALID_REQUEST
     elif asked.replica_epoch < quorum.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
@@ -67,12 +72,21 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
         if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
         else:
-            candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
-            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= max(quorum.log.shape.end, quorum.lost_end)
+            up_to_date = end >= max(quorum.log.shape.end, quorum.lost.demand)
             granted = grants(quorum.state, candidate, up_to_date, asked.pre_vote)
             if granted and not asked.pre_vote:
                 quorum.vote_for(candidate)
     quorum.out.reply(inbound, messages.vote_answer(quorum, inbound, error, granted))
+
+
+def _learn_from(quorum: Quorum, candidate: ReplicaKey, epoch: int, end: LogEnd, now_ms: int) -> None:
+    """A replica asks for votes in ``epoch``, with that log. It may show what was never committed of what damage took here; for
+    that, the voters have to be in an epoch in which none of it can be confirmed any more."""
+    quorum.lost = lost = quorum.lost.asked_by(candidate, epoch, end)
+    mends = quorum.log.shape.end < lost.end and quorum.epoch == lost.damaged_in < LAST_EPOCH
+    hears_a_leader = isinstance(quorum.state, FollowerState) and quorum.state.has_fetched
+    if mends and lost.needs_an_epoch and not hears_a_leader:
+        quorum.become_unattached(quorum.epoch + 1, now_ms, "all others look for a leader, and this log has lost records")
 
 
 def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:

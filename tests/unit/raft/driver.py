@@ -44,6 +44,7 @@ class Driver:
         level: int = 1,
         said_at: int = -1,
         lost_end: LogEnd = NOTHING_LOST,
+        witnesses: tuple[ReplicaKey, ...] = (),
         endpoints: tuple[Endpoint, ...] = (at(1),),
         **config: Any,
     ) -> None:
@@ -57,6 +58,7 @@ class Driver:
             rng=random.Random(7),
             now_ms=self.now,
             lost_end=lost_end,
+            witnesses=witnesses,
         )
         self.done: list[Effect] = []
         self.tokens = 0

@@ -10,7 +10,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.raft.log_changes import voter_sets, voters_behind_damage
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
-from tidelog.raft.mark_files import read_flushed, read_lost_end
+from tidelog.raft.mark_files import read_flushed, read_lost_end, read_lost_voters
 from tidelog.raft.mending import forget_loss, mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.raft_config import RaftConfig
@@ -190,3 +190,65 @@ def test_voters_behind_damage_are_found_in_later_segments_and_behind_a_damaged_l
     log = grown(tmp_path, voters(1, 2, 3), 0, at=9)
     assert [each.ids for each in voters_behind_damage(log)] == [(1, 2, 3), (1, 2, 3)]
     assert voters_behind_damage(opened(tmp_path / "other")) == []
+
+
+def others_after(log: MetadataLog, members: VoterSet) -> tuple[int, ...]:
+    """The voters that can show what of the loss was never committed."""
+    return tuple(key.id for key in read_lost_voters(FS, log.dir, repair(log, members)))
+
+
+def test_the_other_voters_are_kept_with_the_loss(tmp_path: Path) -> None:
+    assert others_after(damaged_data(tmp_path / "three"), voters(1, 2, 3)) == (2, 3)
+    assert others_after(damaged_data(tmp_path / "two"), voters(1, 2)) == ()
+
+
+def damaged_data(path: Path) -> MetadataLog:
+    """A leader's first batch, and three with data, the second of which is damaged."""
+    log = opened(path)
+    append(log, 1, 1, 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 2, headers(Path(log.dir, SEGMENT))[2].size - 2)
+    return opened(path)
+
+
+def test_the_other_voters_are_those_behind_the_damage(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1)
+    log.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters(1, 2, 3, 4).voters))], 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 1, headers(Path(log.dir, SEGMENT))[1].size - 2)
+    assert others_after(opened(tmp_path), voters(1, 2, 3)) == (2, 3, 4)
+
+
+@pytest.mark.parametrize(("batch", "at"), [(0, 70), (2, 9), (3, 9)], ids=["control batch", "length", "length of the last batch"])
+def test_the_other_voters_are_not_certain_where_the_damage_may_hide_some(tmp_path: Path, batch: int, at: int) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1, 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), batch, at)
+    assert others_after(opened(tmp_path), voters(1, 2, 3)) == ()
+
+
+def test_a_control_batch_whose_epoch_is_damaged_still_names_its_voters(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1)
+    log.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters(1, 2, 3, 4).voters))], 1, 1)
+    append(log, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 2, 15)
+    assert others_after(opened(tmp_path), voters(1, 2, 3)) == (2, 3, 4)
+
+
+def test_a_second_loss_with_other_voters_leaves_none_certain(tmp_path: Path) -> None:
+    log = damaged_data(tmp_path)
+    assert others_after(log, voters(1, 2, 3)) == (2, 3)
+    append(log, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 1, headers(Path(log.dir, SEGMENT))[1].size - 2)
+    again = opened(tmp_path)
+    assert others_after(again, voters(1, 2, 3, 4)) == ()

@@ -1,12 +1,14 @@
 import pytest
 
-from tests.unit.raft.driver import Driver, at, begin_request, disk, end_request, only, vote_request
+from tests.unit.raft.driver import Driver, at, begin_request, disk, end_request, fetch_answer, only, vote_request
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.fetch import FetchRequest, SnapshotId
 from tidelog.raft.effects import Persist, Reply
 from tidelog.raft.election import LAST_EPOCH, MANY_EPOCHS, Role
 from tidelog.raft.log_shape import LogEnd, LogShape
 from tidelog.raft.quorum_state import QuorumState
+from tidelog.raft.voters import ReplicaKey
 
 
 def test_a_vote_is_on_disk_before_the_answer_leaves() -> None:
@@ -25,6 +27,39 @@ def test_a_voter_that_lost_records_votes_only_for_a_candidate_that_has_as_many()
     assert not only(node.ask(vote_request(2, 5, (2, 9)))).vote_granted
     assert not only(node.ask(vote_request(2, 5, (2, 9), pre_vote=True))).vote_granted
     assert only(node.ask(vote_request(3, 5, (2, 10)))).vote_granted
+
+
+def without_records_of_its_own_epoch(leader: int = -1) -> Driver:
+    """It lost the records 90 to 99, the last of them of epoch 5, in which it still is; the others never had those."""
+    return Driver(
+        shape=LogShape(end_offset=90, epochs=[(4, 0)]),
+        state=QuorumState(leader, 5, version=1),
+        lost_end=LogEnd(5, 100),
+        witnesses=(ReplicaKey(2, disk(2)), ReplicaKey(3, disk(3))),
+    )
+
+
+def test_a_voter_that_lost_what_no_other_has_votes_for_the_longest_log_once_all_have_asked() -> None:
+    node = without_records_of_its_own_epoch()
+    assert not only(node.ask(vote_request(2, 5, (4, 96), pre_vote=True))).vote_granted
+    assert node.machine.epoch == 5
+    answer = only(node.ask(vote_request(3, 5, (4, 95), pre_vote=True)))
+    assert (answer.error_code, answer.leader_epoch, answer.vote_granted) == (ErrorCode.FENCED_LEADER_EPOCH, 6, False)
+    assert not only(node.ask(vote_request(2, 6, (4, 96), pre_vote=True))).vote_granted
+    assert not only(node.ask(vote_request(3, 6, (4, 95), pre_vote=True))).vote_granted, "the other one has more"
+    assert only(node.ask(vote_request(2, 6, (4, 96), pre_vote=True))).vote_granted
+    assert only(node.ask(vote_request(2, 7, (4, 96)))).vote_granted
+    for _ in range(5):
+        node.pass_time(3000)
+    assert node.machine.role is not Role.PROSPECTIVE, "it does not lead itself before it has the records"
+
+
+def test_a_voter_that_lost_records_and_hears_its_leader_starts_no_epoch() -> None:
+    node = without_records_of_its_own_epoch(leader=2)
+    node.ask(vote_request(2, 5, (4, 96), pre_vote=True))
+    node.answer(node.sends(FetchRequest)[2], fetch_answer(2, 5, high_watermark=1, snapshot_id=SnapshotId(99, 4)))
+    answer = only(node.ask(vote_request(3, 5, (4, 95), pre_vote=True)))
+    assert (answer.leader_epoch, answer.vote_granted) == (5, False)
 
 
 def test_a_candidate_with_a_shorter_log_gets_no_vote_but_its_epoch() -> None:

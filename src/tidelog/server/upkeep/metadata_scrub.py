@@ -60,7 +60,7 @@ class MetadataScrub(ScrubWorker):
     async def _look_at_marks(self) -> None:
         metadata_log, quorum = self._member.log, self._member.machine.quorum
         try:
-            damaged = await self._runtime.run_long(partial(check_marks, metadata_log.fs, metadata_log.dir, quorum.lost_end))
+            damaged = await self._runtime.run_long(partial(check_marks, metadata_log.fs, metadata_log.dir, quorum.lost.end))
         except OSError as problem:
             log.error("the scrub cannot check the files in %s: %s", metadata_log.dir, problem)
             return

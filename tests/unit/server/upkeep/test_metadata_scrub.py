@@ -16,6 +16,7 @@ from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from tidelog.raft import quorum_state
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
+from tidelog.raft.lost_records import LostRecords
 from tidelog.raft.mark_files import FLUSHED, LOST_END, read_flushed, read_lost_end, write_lost_end
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime, new_event_loop
@@ -121,7 +122,7 @@ def test_a_damaged_note_of_what_is_flushed_is_written_with_the_next_flush(node: 
 
 def test_a_damaged_note_of_lost_records_is_written_again(node: SoleMember, runtime: LoopRuntime) -> None:
     lost = LogEnd(node.epoch, node.log.end_offset + 5)
-    node.member.machine.quorum.lost_end = lost
+    node.member.machine.quorum.lost = LostRecords(lost)
     write_lost_end(FS, node.log.dir, lost)
     scrub = scrub_of(node, runtime)
     flip(Path(node.log.dir, LOST_END), 1)
