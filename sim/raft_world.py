@@ -103,12 +103,17 @@ class World:
     _values: int = 0
     _rot_of_one: random.Random = field(init=False)
     """When a bit flips in the log of an only voter, which is rare among the faults."""
+    _shrinking: random.Random | None = None
+    """In some seeds: when one more voter is removed, down to one."""
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.plan = plan = Plan.draw(self.rng)
         upgrade = random.Random(f"upgrade {self.seed}")
         self._rot_of_one = random.Random(f"rot of one {self.seed}")
+        shrinking = random.Random(f"shrinking {self.seed}")
+        if plan.dynamic and shrinking.random() < 0.15:
+            self._shrinking = shrinking
         if not plan.dynamic and upgrade.random() < 0.5:
             self.upgrade_ms = upgrade.randint(0, plan.chaos_ms)
         keys = [self._key(node_id) for node_id in range(1, plan.voters + plan.spares + 1)]
@@ -275,7 +280,9 @@ class World:
             if self.rng.random() < 0.8:
                 leader.append(self._values.to_bytes(8, "big"))
         if self.plan.dynamic and self.rng.random() < 0.05:
-            self._administer()
+            self._administer(self.rng.choice(list(self.voters.values())))
+        if self._shrinking is not None and self._shrinking.random() < 0.1:
+            self._remove_one(self._shrinking)
         if self.upgrade_ms is not None and self.now >= self.upgrade_ms:
             self._upgrade()
         alone = [each for each in self._leaders() if each.machine.voters.keys == (each.key,)]
@@ -290,13 +297,19 @@ class World:
                 leader.give(lambda leader=leader: leader.machine.upgrade_kraft_version(leader.now))  # type: ignore[misc]
                 self.count("static quorum made dynamic")
 
-    def _administer(self) -> None:
-        """Somebody adds or removes a voter, at whoever says that it leads."""
+    def _remove_one(self, rng: random.Random) -> None:
+        """The set shrinks by one of its voters."""
+        voters = {key for leader in self._leaders() for key in leader.machine.voters.keys}
+        known = [each for each in self.voters.values() if each.key in voters]
+        if len(known) > 1:
+            self._administer(rng.choice(known))
+
+    def _administer(self, subject: SimVoter) -> None:
+        """An administrator adds or removes a voter, at a node that says that it leads."""
         leaders = self._leaders()
         if not leaders:
             return
         target = self.rng.choice(leaders)
-        subject = self.rng.choice(list(self.voters.values()))
         known = target.machine.voters.find(subject.key) is not None
         request: Any
         if known:
