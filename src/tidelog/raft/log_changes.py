@@ -65,10 +65,11 @@ def voters_behind_damage(log: MetadataLog) -> list[VoterSet]:
         if in_file:
             position = damage.rotten.position
         while position < segment.size:
-            for header, batch in iter_batches(segment.file, position, segment.size):
+            # No batch that is damaged reaches past its range, whatever length it claims.
+            until = min((each.end for each in segment.rotten if each.end > position), default=segment.size)
+            for header, batch in iter_batches(segment.file, position, until):
                 found += _voters_in(batch) if header.is_control else ()
-                position += header.size
-            position = min((each.end for each in segment.rotten if each.end > position), default=segment.size)
+            position = until
     return found
 
 

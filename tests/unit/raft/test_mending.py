@@ -252,3 +252,17 @@ def test_a_second_loss_with_other_voters_leaves_none_certain(tmp_path: Path) -> 
     flip_in_batch(Path(log.dir, SEGMENT), 1, headers(Path(log.dir, SEGMENT))[1].size - 2)
     again = opened(tmp_path)
     assert others_after(again, voters(1, 2, 3, 4)) == ()
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_voters_are_found_behind_a_batch_that_claims_another_length(tmp_path: Path, bit: int) -> None:
+    log = opened(tmp_path)
+    append(log, 1, 1, 1, 1)
+    log.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters(1).voters))], 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), 1, 11, bit)
+    again = opened(tmp_path)
+    assert [each.ids for each in voters_behind_damage(again)] == [(1,)]
+    with pytest.raises(MetadataLogError, match="in or behind it 1"):
+        repair(again, voters(1, 2, 3))
