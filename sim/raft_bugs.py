@@ -147,7 +147,7 @@ def _one_shows_what_was_never_committed() -> list[Patch]:
 
 def _mended_by_any_answer() -> list[Patch]:
     """A voter that lost records takes any answer of a leader for the end of that leader's log."""
-    return [(follower_fetch, "caught_up", lambda data: True)]
+    return [(follower_fetch, "caught_up", lambda data, high_watermark, end_offset: True)]
 
 
 def _voters_before_the_damage_believed() -> list[Patch]:

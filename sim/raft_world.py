@@ -404,7 +404,8 @@ class World:
         known = [each.disk.voter_sets().voters for each in self.voters.values()]
         voters = disk.voter_sets().voters
         holders = [each for each in others if voters.find(each.key) and each.disk.holds(last.base_offset, last.epoch)]
-        if not is_alone(disk, voter.config) and (
+        alone = is_alone(disk, voter.config)
+        if not alone and (
             not holders
             or any(0 < len(each.voters) < 3 for each in known)
             or any(each.disk.lost_end > each.disk.log_end for each in others)
@@ -412,7 +413,9 @@ class World:
             return
         self.count("rot")
         self._down(voter, 100)
-        outcome = flip_a_bit(disk, voter.config, self.rng) if disk.log else Outcome.WHOLE
+        # With its power it may have lost the record that left it alone: then it is one of two.
+        damaged = disk.log and (not alone or is_alone(disk, voter.config))
+        outcome = flip_a_bit(disk, voter.config, self.rng) if damaged else Outcome.WHOLE
         if outcome is Outcome.LOST:
             self.count("damaged records fetched again")
             if voter.machine.kraft_version:

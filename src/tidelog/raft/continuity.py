@@ -105,8 +105,13 @@ class ContinuityCheck:
         if fault is None:
             if not self.epochs or header.leader_epoch > self.epochs[-1][0]:
                 self.epochs.append((header.leader_epoch, max(header.base_offset, self._end.offset)))
-            self._end = LogEnd(header.leader_epoch, header.next_offset)
-            self._claim(self._end, sure=True)
+            alone, self._end = self._end.epoch < 0, LogEnd(header.leader_epoch, header.next_offset)
+            if alone:
+                # Behind damage, nothing confirms the epoch of this batch but the next one.
+                highest = max(self._known.epoch or 0, self._claimed.epoch, header.leader_epoch)
+                self._claim(LogEnd(highest, header.next_offset), sure=self._known.epoch is not None)
+            else:
+                self._claim(self._end, sure=True)
             return
         self._behind_gap = header.next_offset
         next_offset = self._end.offset + header.last_offset_delta + 1

@@ -56,7 +56,7 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
             return False
         if partition.high_watermark >= 0:
             log.raise_high_watermark(min(partition.high_watermark, log.shape.end_offset))
-        if quorum.lost.end != NOTHING_LOST and caught_up(data):
+        if quorum.lost.end != NOTHING_LOST and caught_up(data, partition.high_watermark, log.shape.end_offset):
             quorum.lost = LostRecords()
             quorum.out.add(ForgetLoss())
             quorum.note("has everything again that it had before the damage")
@@ -64,13 +64,13 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
     return True
 
 
-def caught_up(data: bytes) -> bool:
+def caught_up(data: bytes, high_watermark: int, end_offset: int) -> bool:
     """Whether an answer says that the log was as long as the leader's: a leader hands out all that it has, committed or not.
 
     That ends the mending of a damaged log. Whatever this replica confirmed before, and a majority with it, is in the log of each
     leader of this epoch or a later one; the log that was compared is on the disk, as a follower does not fetch before that.
     """
-    return not data
+    return not data and high_watermark <= end_offset
 
 
 def _append(quorum: Quorum, data: bytes) -> bool:

@@ -95,10 +95,13 @@ def _has_records(quorum: Quorum, parked: ParkedFetch) -> bool:
 
 
 def _hand_out(quorum: Quorum, parked: ParkedFetch) -> None:
-    """Answers with all available records."""
+    """Answers with all available records; with a snapshot, where they went while the fetch was parked."""
     inbound, offset = parked.inbound, parked.partition.fetch_offset
-    answer = messages.fetch_answer(quorum, inbound, ErrorCode.NONE, high_watermark=quorum.leading().high_watermark)
-    if quorum.log.shape.end_offset > offset:
+    fitness = quorum.log.shape.fitness(offset, parked.partition.last_fetched_epoch)
+    high_watermark = quorum.leading().high_watermark
+    known = None if fitness.fit is Fit.VALID else fitness
+    answer = messages.fetch_answer(quorum, inbound, ErrorCode.NONE, fitness=known, high_watermark=high_watermark)
+    if known is None and quorum.log.shape.end_offset > offset:
         quorum.out.add(ReplyRecords(inbound.token, answer, offset, parked.max_bytes))
     else:
         quorum.out.reply(inbound, answer)

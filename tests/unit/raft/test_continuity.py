@@ -144,7 +144,14 @@ def test_two_batches_that_agree_show_that_those_before_them_are_missing(tmp_path
     (file.parent / FLUSHED).unlink()
     log = opened(tmp_path)
     assert log.damaged is not None
-    assert (log.damaged.rotten.first_offset, log.end_before_damage) == (2, LogEnd(1, 10))
+    assert (log.damaged.rotten.first_offset, log.end_before_damage) == (2, LogEnd(7, 10))
+
+
+def test_a_lowered_epoch_of_the_last_batch_does_not_lower_the_end(tmp_path: Path) -> None:
+    file = Path(written(tmp_path, 1, 1))
+    flip_in_batch(file, 1, 15, 0)
+    log = opened(tmp_path)
+    assert log.damaged is not None and log.end_before_damage >= LogEnd(1, 4)
 
 
 def test_an_end_that_is_not_known_is_put_into_a_later_epoch(tmp_path: Path) -> None:

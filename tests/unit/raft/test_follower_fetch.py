@@ -198,6 +198,12 @@ def test_a_log_that_was_damaged_is_not_whole_by_answers_about_something_else() -
     assert node.of(ForgetLoss) == []
 
 
+def test_an_answer_without_records_below_what_is_committed_is_not_the_end_of_the_leaders_log() -> None:
+    node = mending()
+    node.answer(last_fetch(node), fetch_answer(2, 3, high_watermark=5))
+    assert node.of(ForgetLoss) == []
+
+
 def test_a_log_that_was_damaged_campaigns_once_it_has_caught_up_with_a_leader() -> None:
     node = mending()
     node.answer(last_fetch(node), fetch_answer(2, 3))

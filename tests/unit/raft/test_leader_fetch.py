@@ -4,6 +4,7 @@ from tests.unit.raft.driver import Driver, fetch_request, only
 from tidelog.model.errors import ErrorCode
 from tidelog.raft.effects import HighWatermarkMoved, ReplyRecords
 from tidelog.raft.log_shape import LogShape
+from tidelog.raft.snapshots import SnapshotId
 
 
 def leader() -> Driver:
@@ -79,6 +80,22 @@ def test_a_long_poll_of_an_observer_that_ends_has_what_is_not_committed_yet() ->
     assert node.answer_to(token) is None
     node.pass_time(500)
     assert (node.of(ReplyRecords)[-1].token, node.of(ReplyRecords)[-1].offset) == (token, end)
+
+
+def test_a_long_poll_whose_records_went_into_a_snapshot_ends_with_that() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.log.shape.end_offset
+    assert node.ask(fetch_request(9, 1, end, 1, high_watermark=end)) is None
+    node.did(node.machine.appended(end + 1, node.now))
+    node.sync()
+    token = node.tokens
+    node.quorum.log.raise_high_watermark(end + 1)
+    node.machine.snapshot_written(SnapshotId(end + 1, 1), 10)
+    node.machine.log_cleaned(end + 1, [SnapshotId(end + 1, 1)])
+    node.pass_time(500)
+    given = only(node.answer_to(token)).snapshot_id
+    assert (given.end_offset, given.epoch, node.of(ReplyRecords)) == (end + 1, 1, [])
 
 
 def test_who_has_gone_is_not_answered() -> None:
