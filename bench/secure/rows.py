@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.pair import frames
 from bench.pair.frames import Frame
-from bench.pair.processes import run
+from bench.pair.processes import Failed, run
 from bench.pair.rows import BATCH_16K, FETCH_BYTES, FETCH_STEP_BATCHES, FETCH_STEPS, FILL, ONE_RECORD
 from bench.pair.sampling import LOAD_S, LoadResult
 from bench.pair.servers import Server
@@ -34,6 +35,7 @@ from bench.secure.sides import (
 
 RATE = 10_000
 """Records a second of the paced rows."""
+LEADER_S = 60.0
 _STAMP_IN_BATCH = ONE_RECORD.index(b"00000000x")
 
 
@@ -132,8 +134,23 @@ class Bench:
         self.row, self.server = row, server
         self._written = 0
         self._topic_id = server.create(row.topic, row.partitions) if row.kind in {"produce", "fetch", "paced"} else bytes(16)
+        if server.knows_topics and self._topic_id != bytes(16):
+            for index in range(row.partitions):
+                self._await_leader(index)
         if row.kind == "fetch":
             self._run(PLAINTEXT, [frames.produce(row.topic, [0], BATCH_16K)], "flood", 1, 4, FILL)
+
+    def _await_leader(self, partition: int) -> None:
+        """A topic is there before the broker leads all of its partitions. Raises Failed."""
+        asked = frames.fetch(self._topic_id, partition, 0, FETCH_BYTES, 0, max_wait_ms=0)
+        deadline = time.monotonic() + LEADER_S
+        while True:
+            code = self.server.ask(asked.request)[asked.error_at : asked.error_at + 2]
+            if code == b"\0\0":
+                return
+            if time.monotonic() > deadline:
+                raise Failed(f"{self.row.topic}-{partition} has no leader after {LEADER_S:.0f} s")
+            time.sleep(0.05)
 
     def run(self, amount: int) -> TlsLoad:
         """That many requests, records or connections."""
