@@ -97,7 +97,9 @@ class Checks:
     # At rest
 
     def transactions_ended(self) -> bool:
-        """Nothing is open, and replicas have what their leaders have exposed."""
+        """Nothing is open, replicas have what their leaders have exposed, and every leader knows that it leads."""
+        there: set[TopicPartition] = set()
+        led: set[TopicPartition] = set()
         for machine in self.cluster.brokers:
             if not machine.serving:
                 return False
@@ -106,7 +108,12 @@ class Checks:
                 if log is None or log.high_watermark < log.log_end_offset or log.last_stable_offset < log.high_watermark:
                     self.why = f"{partition.topic_partition} on node {machine.node_id} has no end yet"
                     return False
-        return True
+                there.add(partition.topic_partition)
+                if partition.is_leader:
+                    led.add(partition.topic_partition)
+        if there != led:
+            self.why = f"{min(there - led)} has a leader that does not know it yet"
+        return there == led
 
     def records(self) -> None:
         """Replicas agree; what was acknowledged is there; nothing is there that nobody wrote; transactions are whole."""

@@ -90,7 +90,8 @@ def _played(seeds: Sequence[int], jobs: int, busy_s: float, log_level: str | Non
     """The seeds as they end; with several jobs that is not their order."""
     one = partial(play, busy_s=busy_s, log_level=log_level, secure=secure)
     if jobs <= 1:
-        yield from map(one, seeds)
+        for seed in seeds:  # map() would take a StopIteration of a run for the end of the seeds
+            yield one(seed)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         yield from pool.imap_unordered(one, seeds)

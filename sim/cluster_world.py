@@ -125,6 +125,7 @@ class ClusterRun:
         self._until(self.cluster.healthy, self.heal_s, "every partition is led and in sync at the end")
         self._until(self.checks.transactions_ended, self.heal_s, "every transaction has ended")
         self._until(self._mended, MEND_S, "known damage is replaced by what other replicas have")
+        self._until(self._at_rest, self.heal_s, "every partition is led and in sync once all damage is replaced")
         self._compare(admin.client)
         return self._report()
 
@@ -142,6 +143,10 @@ class ClusterRun:
         """Nodes replace what they know to be damaged, the first time within ten seconds; until then a replica's file differs, and
         readers get an error for the batch. Looked at once in a while: it looks at every segment."""
         return self._due() and self.cluster.mended()
+
+    def _at_rest(self) -> bool:
+        """A leader may have changed while damage was mended."""
+        return self.cluster.healthy() and self.checks.transactions_ended()
 
     def _due(self) -> bool:
         """Once in a virtual second."""
