@@ -76,7 +76,7 @@ class Credentials:
         name, number = user
         mechanism = ScramMechanism(number)
         lookup = users(lambda known: image.scram.get((known, mechanism)))
-        strangers = Strangers(mechanism, mechanism.digest, SECRET, lambda: image.scram)
+        strangers = Strangers(mechanism, mechanism.digest, lambda: SECRET, lambda: image.scram)
         server = ScramServer(mechanism, lookup, "server", strangers)
         entered = True
         try:

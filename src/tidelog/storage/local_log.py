@@ -169,6 +169,10 @@ class LocalLog:
         self.recovery_point = max(self.recovery_point, self.segments.all[0].base_offset)
         self.unflushed.note_names()
 
+    def leave_undecided(self, found: Sequence[UndecidedRange]) -> None:
+        """What a start has found (``undecided.py``)."""
+        self.undecided = found
+
     def damage_job(self) -> DamageJob | None:
         """A job that writes down which segments are damaged now; None when that is on the disk. Not part of a flush."""
         return None if self.failure is not None else self.damage.job(self._fs, self, self.segments.all)

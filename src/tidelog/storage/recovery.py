@@ -167,7 +167,7 @@ def _assemble(
         damage=damage,
     )
     log.rebuild_producers(now_ms, names)
-    log.files.undecided = find_undecided(log, names, request.producer_expiration_ms, now_ms)
+    log.files.leave_undecided(find_undecided(log, names, request.producer_expiration_ms, now_ms))
     remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)
     return log

@@ -295,7 +295,7 @@ def test_replicas_that_cannot_say_what_was_aborted_mend_one_another() -> None:
                 segment.aborted.reset(log.fs, segment.path(".txnindex"))
             log.rebuild_producers(NOW_MS, [])
             log.producers.high_watermark_moved(log.high_watermark)
-            log.files.undecided = [UndecidedRange(0, 0, 2)]
+            log.files.leave_undecided([UndecidedRange(0, 0, 2)])
             assert committed_reader_gets(pair, broker, 0) is ErrorCode.KAFKA_STORAGE_ERROR
             assert consumer_gets(pair, 1, 0) is ErrorCode.NONE, "readers of uncommitted data have them"
         await mended(pair, 1)
@@ -313,7 +313,7 @@ def test_a_read_of_committed_data_ends_before_what_is_undecided() -> None:
         await filled(pair)
         log = pair.log(1)
         damage(log, log.segments[0], 2)
-        log.files.undecided = [UndecidedRange(0, 1, 2)]
+        log.files.leave_undecided([UndecidedRange(0, 1, 2)])
         read = read_partition(pair.worlds[1].partition("t"), 0, 10_000, min_one=True, committed=True)
         uncommitted = read_partition(pair.worlds[1].partition("t"), 0, 10_000, min_one=True)
         assert (read.error, 2 * read.size) == (ErrorCode.NONE, uncommitted.size)
