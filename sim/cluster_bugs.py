@@ -21,7 +21,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSystem
 from tidelog.raft import quorum_state
 from tidelog.replication.partition import Partition
-from tidelog.server import node
+from tidelog.server import broker_parts
 from tidelog.testing.simulation.patching import Patch, patched
 
 
@@ -40,7 +40,7 @@ def _vote_not_synced() -> list[Patch]:
 
 def _marker_lost() -> list[Patch]:
     """One marker in ten is answered and never written."""
-    honest = node.write_marker
+    honest = broker_parts.write_marker
     count = 0
 
     def write(*args: Any) -> Any:
@@ -48,7 +48,7 @@ def _marker_lost() -> list[Patch]:
         count += 1
         return ErrorCode.NONE if count % 10 == 0 else honest(*args)
 
-    return [(node, "write_marker", write)]
+    return [(broker_parts, "write_marker", write)]
 
 
 def _stale_leader_answers() -> list[Patch]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sim.cluster_bugs import BUGS, planted
 from sim.cluster_checks import Violation
 from sim.cluster_run import counts, play, read_reports, summary
 from sim.cluster_world import ClusterRun
@@ -141,3 +142,10 @@ def test_rare_branches_are_counted_while_a_run_lasts_and_the_code_is_as_it_was_a
     assert validated.error
     assert LogTable.fail_dir is honest
     assert rare == {"damaged batches refused by followers": 1}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_every_bug_can_still_be_planted(name: str) -> None:
+    """It names functions of the product, and ``patched`` raises where one is gone."""
+    with planted(name):
+        pass
