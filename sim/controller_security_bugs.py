@@ -58,12 +58,12 @@ def _parts_of_two_versions() -> list[Patch]:
 
 def _acls_written_twice() -> list[Patch]:
     """CreateAcls does not look whether an ACL exists."""
-    honest = acls._entry
+    honest = acls.acl_of
 
-    def entry(creation: Any) -> AccessControlEntry:
-        return _Different(*astuple(honest(creation)))
+    def entry(creation: Any, pattern_type: int) -> AccessControlEntry:
+        return _Different(*astuple(honest(creation, pattern_type)))
 
-    return [(acls, "_entry", entry)]
+    return [(acls, "acl_of", entry)]
 
 
 class _Different(AccessControlEntry):

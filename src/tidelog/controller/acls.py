@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from tidelog.controller.group_principals import check_new_acl
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.metadata.snapshot import acl_record
-from tidelog.model.acl import AccessControlEntry, PatternType, ResourceType
+from tidelog.model.acl import AccessControlEntry, PatternType, ResourceType, acl_of
 from tidelog.model.acl_filter import MAX_CHANGES, AclFilter, check_creation
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid, random_uuid
-from tidelog.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from tidelog.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from tidelog.protocol.messages.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsFilterResult,
@@ -32,7 +32,7 @@ def create_acls(decision: Decision, request: CreateAclsRequest) -> ControllerRes
     INVALID_REQUEST or UNSUPPORTED_VERSION for a creation that ``check_creation`` or ``check_new_acl`` refuses; the others are
     created all the same. KafkaError POLICY_VIOLATION for more than 10,000 new ACLs.
     """
-    asked = [_entry(each) for each in request.creations]
+    asked = [acl_of(each, each.resource_pattern_type) for each in request.creations]
     names = {each.resource_name for each in asked}
     known = {each for each in decision.image.acls.values() if each.resource_name in names}
     created: dict[Uuid, AccessControlEntry] = {}
@@ -87,18 +87,6 @@ def delete_acls(decision: Decision, request: DeleteAclsRequest) -> ControllerRes
         results.append(DeleteAclsFilterResult(error_message=None, matching_acls=matching))
     records = (RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed)
     return ControllerResult.of(DeleteAclsResponse(filter_results=results), records)
-
-
-def _entry(creation: AclCreation) -> AccessControlEntry:
-    return AccessControlEntry(
-        resource_type=creation.resource_type,
-        resource_name=creation.resource_name,
-        pattern_type=creation.resource_pattern_type,
-        principal=creation.principal,
-        host=creation.host,
-        operation=creation.operation,
-        permission_type=creation.permission_type,
-    )
 
 
 def _new_id(decision: Decision, created: Mapping[Uuid, object]) -> Uuid:

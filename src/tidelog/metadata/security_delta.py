@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.metadata.image import DelegationToken, ScramCredential
 from tidelog.metadata.overlay import Overlay
 from tidelog.metadata.records import MetadataLogError
-from tidelog.model.acl import AccessControlEntry
+from tidelog.model.acl import AccessControlEntry, acl_of
 from tidelog.model.ids import Uuid
 
 
@@ -28,16 +28,7 @@ class SecurityDelta:
         self.tokens: Overlay[str, DelegationToken] = Overlay(tokens)
 
     def set_acl(self, record: Any) -> None:
-        entry = AccessControlEntry(
-            resource_type=record.resource_type,
-            resource_name=record.resource_name,
-            pattern_type=record.pattern_type,
-            principal=record.principal,
-            host=record.host,
-            operation=record.operation,
-            permission_type=record.permission_type,
-        )
-        self.acls.put(Uuid(record.id), entry)
+        self.acls.put(Uuid(record.id), acl_of(record, record.pattern_type))
 
     def remove_acl(self, record: Any) -> None:
         if Uuid(record.id) not in self.acls.now:

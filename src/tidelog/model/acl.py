@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 
 class AclOperation(IntEnum):
@@ -85,6 +86,30 @@ class AccessControlEntry:
         if self.pattern_type == PatternType.PREFIXED:
             return resource_name.startswith(self.resource_name)
         return self.resource_name in (resource_name, WILDCARD)
+
+
+class AclFields(Protocol):
+    """What requests, responses and records name alike of an ACL; the pattern's type has several names."""
+
+    resource_type: int
+    resource_name: str
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+def acl_of(fields: AclFields, pattern_type: int) -> AccessControlEntry:
+    """The ACL that a message has."""
+    return AccessControlEntry(
+        resource_type=fields.resource_type,
+        resource_name=fields.resource_name,
+        pattern_type=pattern_type,
+        principal=fields.principal,
+        host=fields.host,
+        operation=fields.operation,
+        permission_type=fields.permission_type,
+    )
 
 
 OPERATIONS: Mapping[int, tuple[AclOperation, ...]] = {

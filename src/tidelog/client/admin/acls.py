@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tidelog.client.admin.topics import check
 from tidelog.client.calls import Ask, Call
-from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType
+from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, acl_of
 from tidelog.model.acl import ResourceType as AclResourceType
 from tidelog.model.acl_filter import AclFilter
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -104,18 +104,4 @@ def delete(filters: Iterable[AclFilter]) -> Call[list[list[AccessControlEntry]]]
     response = yield Ask(DeleteAclsRequest(filters=asked))
     for result in response.filter_results:
         check(result.error_code, result.error_message)
-    return [
-        [
-            AccessControlEntry(
-                acl.resource_type,
-                acl.resource_name,
-                acl.pattern_type,
-                acl.principal,
-                acl.host,
-                acl.operation,
-                acl.permission_type,
-            )
-            for acl in result.matching_acls
-        ]
-        for result in response.filter_results
-    ]
+    return [[acl_of(acl, acl.pattern_type) for acl in result.matching_acls] for result in response.filter_results]

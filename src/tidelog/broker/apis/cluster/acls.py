@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.broker.request import Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import ClusterImage
-from tidelog.model.acl import AccessControlEntry
+from tidelog.model.acl import AccessControlEntry, acl_of
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from tidelog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
@@ -61,15 +61,7 @@ def delete_acls(ctx: Context, request: DeleteAclsRequest) -> Coroutine[Any, Any,
 def creations_applied(image: ClusterImage, request: CreateAclsRequest, response: CreateAclsResponse) -> bool:
     """Whether the image has all ACLs whose creation succeeded."""
     created = {
-        AccessControlEntry(
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-            pattern_type=each.resource_pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
+        acl_of(each, each.resource_pattern_type)
         for each, result in zip(request.creations, response.results, strict=False)
         if not result.error_code
     }
@@ -79,15 +71,7 @@ def creations_applied(image: ClusterImage, request: CreateAclsRequest, response:
 def deletions_applied(image: ClusterImage, request: DeleteAclsRequest, response: DeleteAclsResponse) -> bool:
     """Whether the image has none of the deleted ACLs."""
     deleted = {
-        AccessControlEntry(
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-            pattern_type=each.pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
+        acl_of(each, each.pattern_type)
         for result in response.filter_results
         if not result.error_code
         for each in result.matching_acls
