@@ -8,7 +8,7 @@ and refills the index.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tidelog.model.ports import File
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
@@ -50,12 +50,38 @@ def iter_batches(file: File, start: int, end: int, chunk_bytes: int = _CHUNK_BYT
         position += header.size
 
 
-def snapshot_offsets(names: list[str]) -> list[int]:
+def snapshot_offsets(names: Sequence[str]) -> list[int]:
     """Offsets of the ``.snapshot`` files among the names, ascending."""
     length = 20 + len(SNAPSHOT_SUFFIX)
     return sorted(
         int(name[:20]) for name in names if len(name) == length and name.endswith(SNAPSHOT_SUFFIX) and name[:20].isdecimal()
     )
+
+
+def load_newest_snapshot(
+    log: LogView, names: Sequence[str], producers: ProducerStateManager, *, oldest: int, newest: int, now_ms: int
+) -> int:
+    """Loads the newest snapshot that reads, from offset ``oldest`` to ``newest``; returns its offset, or ``oldest`` with empty
+    state. ``names``: the file names in the log's directory. Raises OSError."""
+    producers.clear(oldest)
+    for offset in reversed(snapshot_offsets(names)):
+        if oldest <= offset <= newest:
+            raw = read_file(log.fs, f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
+            try:
+                producers.load_snapshot(raw or b"", offset, now_ms)
+            except CorruptSnapshot:
+                continue
+            return offset
+    return oldest
+
+
+def batches_of_producers(segment: LogSegment, position: int, end: int, start: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """(header with position 0, bytes) of each batch of a producer from offset ``start`` on, in the readable part of [position,
+    end) of the segment's file."""
+    for first, last in readable_parts(segment.rotten, position, end):
+        for header, batch in iter_batches(segment.file, first, last):
+            if header.producer_id >= 0 and header.base_offset >= start:
+                yield header, batch
 
 
 Note = Callable[[memoryview, BatchHeader, LogSegment], None]
@@ -104,10 +130,8 @@ def _replay(log: LogView, start: int, note: Note) -> None:
         if segment.next_offset <= start or not segment.size:
             segment.aborted.replay_needed = False
             continue
-        for first, end in readable_parts(segment.rotten, segment.position_of(start), segment.size):
-            for header, batch in iter_batches(segment.file, first, end):
-                if header.producer_id >= 0 and header.base_offset >= start:
-                    note(batch, header, segment)
+        for header, batch in batches_of_producers(segment, segment.position_of(start), segment.size, start):
+            note(batch, header, segment)
         segment.aborted.replay_needed = False
         if any(each.next_offset > start for each in segment.rotten):
             segment.aborted.incomplete = True

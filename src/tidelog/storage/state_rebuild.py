@@ -20,10 +20,9 @@ from collections.abc import Iterator
 
 from tidelog.records.batch import BatchHeader
 from tidelog.storage.append_rules import note_producer
-from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.producer_replay import iter_batches, snapshot_offsets
-from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, ProducerStateManager
+from tidelog.storage.producer_replay import iter_batches, load_newest_snapshot, snapshot_offsets
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, ProducerStateManager
 from tidelog.storage.rotten_range import readable_parts
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 from tidelog.storage.splice import STEP_BYTES
@@ -58,7 +57,9 @@ class StateRebuild:
 
     def steps(self) -> Iterator[int]:
         """Reads the log, in steps that block, and yields the bytes of each. Raises OSError."""
-        start = self._load_snapshot()
+        log, oldest = self._log, self._segments[0].base_offset
+        names = log.fs.listdir(log.dir)
+        start = load_newest_snapshot(log, names, self._producers, oldest=oldest, newest=self._first, now_ms=self._now_ms)
         for segment in self._segments:
             if segment.next_offset > start or segment is self._segments[-1]:
                 size = self._size if segment is self._segments[-1] else segment.size
@@ -104,19 +105,6 @@ class StateRebuild:
         log, last = self._log, self._segments[-1]
         sealed = all(each in self._sealed for each in self._at_or_after(log) if each.sealed)
         return sealed and log.active in (last, self._segment) and log.active.size - self._size <= STEP_BYTES
-
-    def _load_snapshot(self) -> int:
-        log, oldest = self._log, self._segments[0].base_offset
-        self._producers.clear(oldest)
-        for offset in reversed(snapshot_offsets(log.fs.listdir(log.dir))):
-            if oldest <= offset <= self._first:
-                raw = read_file(log.fs, f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
-                try:
-                    self._producers.load_snapshot(raw or b"", offset, self._now_ms)
-                except CorruptSnapshot:
-                    continue
-                return offset
-        return oldest
 
     def _note_gap(self, segment: LogSegment) -> None:
         noted = any(offset == segment.base_offset for offset, _ in self._snapshots)

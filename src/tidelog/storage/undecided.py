@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tidelog.storage.append_rules import note_producer
-from tidelog.storage.checkpoints import read_file
 from tidelog.storage.log_view import LogView
-from tidelog.storage.producer_replay import iter_batches, snapshot_offsets
-from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, ProducerStateManager
-from tidelog.storage.rotten_range import UndecidedRange, readable_parts
-from tidelog.storage.segment import LogSegment, file_stem
+from tidelog.storage.producer_replay import batches_of_producers, load_newest_snapshot
+from tidelog.storage.producer_state import ProducerStateManager
+from tidelog.storage.rotten_range import UndecidedRange
+from tidelog.storage.segment import LogSegment
 
 
 def find_undecided(log: LogView, names: Sequence[str], expiration_ms: int, now_ms: int) -> list[UndecidedRange]:
@@ -32,7 +31,8 @@ def find_undecided(log: LogView, names: Sequence[str], expiration_ms: int, now_m
 def _before_damage(
     log: LogView, damaged: LogSegment, names: Sequence[str], producers: ProducerStateManager, now_ms: int
 ) -> Iterator[UndecidedRange]:
-    start = _load_snapshot(log, damaged.base_offset, names, producers, now_ms)
+    oldest = log.segments[0].base_offset
+    start = load_newest_snapshot(log, names, producers, oldest=oldest, newest=damaged.base_offset, now_ms=now_ms)
     for segment in log.segments[log.segment_index(start) :]:
         if segment.base_offset > damaged.base_offset:
             return
@@ -47,26 +47,8 @@ def _before_damage(
 
 
 def _replay(segment: LogSegment, position: int, end: int, start: int, producers: ProducerStateManager) -> None:
-    for first, last in readable_parts(segment.rotten, position, end):
-        for header, batch in iter_batches(segment.file, first, last):
-            if header.producer_id >= 0 and header.base_offset >= start:
-                note_producer(producers, batch, header)
-
-
-def _load_snapshot(log: LogView, at: int, names: Sequence[str], producers: ProducerStateManager, now_ms: int) -> int:
-    """Loads the newest snapshot at or below ``at``; returns its offset, or the first one of the log."""
-    oldest = log.segments[0].base_offset
-    producers.clear(oldest)
-    for offset in reversed(snapshot_offsets(list(names))):
-        if oldest <= offset <= at:
-            try:
-                producers.load_snapshot(
-                    read_file(log.fs, f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}") or b"", offset, now_ms
-                )
-            except CorruptSnapshot:
-                continue
-            return offset
-    return oldest
+    for header, batch in batches_of_producers(segment, position, end, start):
+        note_producer(producers, batch, header)
 
 
 def undecided_at(log: LogView, offset: int) -> tuple[bool, int | None]:
