@@ -9,7 +9,7 @@ from tidelog.cli.tools.group_waiting import why_waiting
 
 def test_a_cluster_that_cannot_create_the_topic_of_offsets_says_so(tmp_path: Path) -> None:
     with lonely_node(tmp_path) as address:
-        # The first question has the topic created; a later one is told why it was not.
+        # The first question makes the node create the topic; answers to later ones say why it could not.
         said = ""
         while "cannot be created" not in said:
             said = why_waiting({}, address, "work")

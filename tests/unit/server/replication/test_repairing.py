@@ -36,6 +36,28 @@ async def filled(pair: Pair, **placement: Any) -> None:
     assert len(pair.log(1).segments) > 2
 
 
+async def with_transactions(pair: Pair, *transactions: tuple[int, bool]) -> int:
+    """Two equal replicas with transactions of producer 7, each of so many records and committed or not, and records without a
+    producer behind them; returns an offset that all of the transactions are below."""
+    pair.create(placed(1), config=SMALL)
+    pair.start()
+    partition, sequence = pair.worlds[1].partition("t"), 0
+    for count, commit in transactions:
+        for _ in range(count):
+            records = batch(b"value", producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
+            partition.append(records, NOW_MS, 1, proof=NOT_REQUIRED)
+            sequence += 1
+        marker = end_txn_marker_batch(EndTxnMarker(commit, 0), producer_id=7, producer_epoch=0, timestamp_ms=NOW_MS)
+        partition.append_own(memoryview(marker), NOW_MS)
+    for _ in range(8):
+        pair.produce(b"value")
+    end: int = pair.log(1).log_end_offset
+    await pair.until(lambda: pair.log(2).log_end_offset == end)
+    pair.produce(b"last")
+    await pair.until(lambda: pair.log(2).high_watermark == end + 1)
+    return end
+
+
 def damage(log: Any, segment: LogSegment, number: int, *, known: bool = True) -> RottenRange:
     """Turns a bit in the segment's batch ``number``."""
     header = list(iter_headers(segment.file.read(0, segment.size)))[number]
@@ -238,20 +260,7 @@ def test_records_of_an_aborted_transaction_stay_hidden_when_their_batch_comes_ba
     """A start that replayed the log without the first batch of a transaction has the wrong first offset in its index."""
 
     async def story(pair: Pair) -> None:
-        pair.create(placed(1), config=SMALL)
-        pair.start()
-        partition = pair.worlds[1].partition("t")
-        for number in range(3):
-            records = batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=number, transactional=True)
-            partition.append(records, NOW_MS, 1, proof=NOT_REQUIRED)
-        marker = end_txn_marker_batch(EndTxnMarker(False, 0), producer_id=7, producer_epoch=0, timestamp_ms=NOW_MS)
-        partition.append_own(memoryview(marker), NOW_MS)
-        for _ in range(8):
-            pair.produce(b"value")
-        end = pair.log(1).log_end_offset
-        await pair.until(lambda: pair.log(2).log_end_offset == end)
-        pair.produce(b"last")
-        await pair.until(lambda: pair.log(2).high_watermark == end + 1)
+        end = await with_transactions(pair, (3, False))
         log = pair.log(2)
         right = reading.aborted_transactions(log, 0, end)
         assert [(each.producer_id, each.first_offset) for each in right] == [(7, 0)]
@@ -273,20 +282,7 @@ def test_replicas_that_cannot_say_what_was_aborted_mend_one_another() -> None:
     """Each lacks a marker of a transaction that was open where the other one is damaged."""
 
     async def story(pair: Pair) -> None:
-        pair.create(placed(1), config=SMALL)
-        pair.start()
-        partition = pair.worlds[1].partition("t")
-        for number, commit in enumerate((False, True)):
-            records = batch(b"value", producer_id=7, producer_epoch=0, base_sequence=number, transactional=True)
-            partition.append(records, NOW_MS, 1, proof=NOT_REQUIRED)
-            marker = end_txn_marker_batch(EndTxnMarker(commit, 0), producer_id=7, producer_epoch=0, timestamp_ms=NOW_MS)
-            partition.append_own(memoryview(marker), NOW_MS)
-        for _ in range(8):
-            pair.produce(b"value")
-        end = pair.log(1).log_end_offset
-        await pair.until(lambda: pair.log(2).log_end_offset == end)
-        pair.produce(b"last")
-        await pair.until(lambda: pair.log(2).high_watermark == end + 1)
+        end = await with_transactions(pair, (1, False), (1, True))
         right, before = reading.aborted_transactions(pair.log(1), 0, end), files(pair.log(1))
         for broker, number in ((1, 1), (2, 0)):
             log = pair.log(broker)
