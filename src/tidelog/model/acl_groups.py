@@ -17,6 +17,11 @@ ROLE: Final = "Role"
 _OURS: Final = (f"{GROUP}:", f"{ROLE}:")
 
 
+def is_group_or_role(principal_type: str) -> bool:
+    """Whether principals of this type stand for several clients."""
+    return principal_type in (GROUP, ROLE)
+
+
 def is_membership(entry: AccessControlEntry) -> bool:
     """Whether the ACL says who is a member of a role; its resource name is then the role's principal."""
     return (

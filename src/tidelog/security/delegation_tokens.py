@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tidelog.config.options import Password
 from tidelog.metadata.image import DelegationToken, ScramCredential
+from tidelog.model.acl_groups import is_group_or_role
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.sasl import Authenticated
 from tidelog.security.scram import MIN_ITERATIONS, Found, ScramMechanism, credential_of, salted_password
@@ -85,12 +86,13 @@ class TokenSecrets:
         self._known |= current
 
     def login(self, tokens: Mapping[str, DelegationToken], token_id: str, mechanism: ScramMechanism) -> Found | None:
-        """The credential for a login by a token, and whom it authenticates and until when; None for an unknown token."""
+        """The credential for a login by a token, and whom it authenticates and until when; None for an unknown token, and for one
+        that a group or a role owns, which Apache Kafka's controllers create."""
         token = tokens.get(token_id)
-        if token is None:
+        if token is None or is_group_or_role((owner := principal_of(token.owner)).type):
             return None
         ends_ms = min(token.expiration_timestamp, token.max_timestamp)
-        return self._credential(token_id, mechanism), Authenticated(principal_of(token.owner), ends_ms, by_token=True)
+        return self._credential(token_id, mechanism), Authenticated(owner, ends_ms, by_token=True)
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         key = token_id, mechanism

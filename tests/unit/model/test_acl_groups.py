@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
-from tidelog.model.acl_groups import is_beyond_kafka, is_membership
+from tidelog.model.acl_groups import is_beyond_kafka, is_group_or_role, is_membership
 
 
 def acl(
@@ -44,3 +44,7 @@ def test_what_gives_rights_on_tokens_or_topics_is_no_membership(other: AccessCon
 )
 def test_a_principal_that_kafkas_clients_never_have(principal: str, beyond: bool) -> None:
     assert is_beyond_kafka(acl(principal, ResourceType.TOPIC, "t", operation=AclOperation.READ)) is beyond
+
+
+def test_types_of_principals_that_stand_for_several_clients() -> None:
+    assert [each for each in ("User", "Group", "Role", "group", "") if is_group_or_role(each)] == ["Group", "Role"]

@@ -93,6 +93,12 @@ def test_nothing_else_logs_in(token_id: str, password: str | None, by_token: boo
     assert exchange.outcome is None
 
 
+@pytest.mark.parametrize("owner", ["Role:writers", "Group:staff"])
+def test_a_group_or_a_role_does_not_log_in(owner: str) -> None:
+    """The token of an active controller of Apache Kafka, which does not know them."""
+    assert TokenSecrets("key").login({ID: TOKEN._replace(owner=owner)}, ID, ScramMechanism.SHA_256) is None
+
+
 def test_credentials_are_derived_once_and_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[tuple[ScramMechanism, str, int]] = []
 

@@ -20,6 +20,7 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.image import DelegationToken
 from tidelog.model.acl import AclOperation, ResourceType
+from tidelog.model.acl_groups import is_group_or_role
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from tidelog.protocol.messages.describe_delegation_token import (
@@ -44,10 +45,13 @@ def create_delegation_token(
 
     Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED over connections without authentication and after a login by a token,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED without CREATE_TOKENS on another owner, INVALID_PRINCIPAL_TYPE for a renewer that is not
-    a user; see ``controller.delegation_tokens``.
+    a user, or for a group or a role as the owner; see ``controller.delegation_tokens``.
     """
     owner = _owner(ctx, request)
     _check_may_ask(ctx)
+    if is_group_or_role(owner.type):
+        # The membership in a role includes CREATE_TOKENS on it, and a DENY for the member would not count for such a token.
+        raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE, "Only users own delegation tokens.")
     if owner != ctx.principal:
         require(ctx, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner))
     if any(each.principal_type != USER for each in request.renewers):

@@ -151,6 +151,19 @@ def test_an_owner_with_a_name_has_a_type_and_renewers_are_users() -> None:
     assert made.broker.image.tokens == {}
 
 
+@pytest.mark.parametrize("kind", ["Role", "Group"])
+@pytest.mark.parametrize("authorizer", [True, False])
+def test_only_users_own_tokens(kind: str, authorizer: bool) -> None:
+    """The ACL that makes a member of a role would include CREATE_TOKENS on it, and a DENY for the member would not count."""
+    made = world()
+    if authorizer:
+        made.broker.access = Allowing({(AclOperation.CREATE_TOKENS, ResourceType.USER, f"{kind}:writers")})
+    wanted = CreateDelegationTokenRequest(owner_principal_type=kind, owner_principal_name="writers", max_lifetime_ms=-1)
+    assert ask(context(made), wanted).error_code == E.INVALID_PRINCIPAL_TYPE
+    assert forwarded(made, Asker(ANN, "me", "10.0.0.9"), wanted).error_code == E.INVALID_PRINCIPAL_TYPE
+    assert made.broker.image.tokens == {}
+
+
 def test_a_token_is_renewed_and_ended_by_its_secret() -> None:
     made = world()
     token = ask(context(made), CREATE)
