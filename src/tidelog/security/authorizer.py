@@ -36,6 +36,8 @@ PROBE = "hardcode"
 _NONE: Mapping[Uuid, AccessControlEntry] = {}
 CACHED_DECISIONS = 50_000
 """The cache is emptied when it holds this many decisions, about 15 MB."""
+LONGEST_CACHED_NAME = 256
+"""Characters. A client may ask about any name of 32 KB, and 50,000 of them would take gigabytes; no topic has a longer name."""
 CACHED_GROUPS = 100_000
 """The cache is emptied when the different sets of groups in it have this many members together, about 10 MB."""
 
@@ -121,9 +123,11 @@ class Authorizer:
         key = (principal, host, operation << 4 | resource_type, name)
         found = self._decided.get(key)
         if found is None:
-            if len(self._decided) >= CACHED_DECISIONS:
-                self._forget()
-            found = self._decided[key] = self.decide(principal, address_text(host), operation, resource_type, name)
+            found = self.decide(principal, address_text(host), operation, resource_type, name)
+            if len(name) <= LONGEST_CACHED_NAME:
+                if len(self._decided) >= CACHED_DECISIONS:
+                    self._forget()
+                self._decided[key] = found
         return found
 
     def _decided_with_groups(
@@ -132,6 +136,8 @@ class Authorizer:
         groups = principal.groups
         found = self._decided.get((principal, host, operation << 4 | resource_type, name, groups))
         if found is None:
+            if len(name) > LONGEST_CACHED_NAME:
+                return self.decide(principal, address_text(host), operation, resource_type, name)
             if len(self._decided) >= CACHED_DECISIONS:
                 self._forget()
             if groups not in self._sets:

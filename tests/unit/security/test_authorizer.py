@@ -123,6 +123,16 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rules._decided) <= 10
 
 
+@pytest.mark.parametrize("who", [ALICE, with_groups(ALICE, frozenset({"Group:staff"}))])
+def test_long_names_are_decided_and_not_kept(who: KafkaPrincipal) -> None:
+    """A client without any permission could fill the memory with names of 32 KB."""
+    rules = with_acls(acl("t", Op.READ, pattern=PatternType.PREFIXED))
+    longest = module.LONGEST_CACHED_NAME
+    for name, allowed in (("t" * longest, True), ("t" * (longest + 1), True), ("u" * 32_767, False)):
+        assert rules.allows(who, HOST, Op.READ, ResourceType.TOPIC, name) is allowed
+    assert [key[3] for key in rules._decided] == ["t" * longest]
+
+
 def test_some_topic_may_be_written() -> None:
     def some(*entries: AccessControlEntry) -> bool:
         return with_acls(*entries).allows_any(ALICE, HOST, Op.WRITE, ResourceType.TOPIC)

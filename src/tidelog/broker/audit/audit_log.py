@@ -94,7 +94,9 @@ class AuditLog:
         if operation in SAMPLED:
             if name == self._own_topic and self._is_own(client, operation, resource_type, decision):
                 return
-            kind = Kind(client.principal, client.peer_host, client.api_key, operation, resource_type, name)
+            # Names of a client's choice are long, and many are remembered; an event shows no more of them either.
+            shown = name[: events.LONGEST_TEXT]
+            kind = Kind(client.principal, client.peer_host, client.api_key, operation, resource_type, shown)
             before = self._reads.take(kind, self._even_ms())
             if before == LEFT_OUT:
                 return

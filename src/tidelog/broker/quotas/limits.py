@@ -38,6 +38,8 @@ class Kind(StrEnum):
     MUTATION = CONTROLLER_MUTATION_RATE.name
 
 
+LONGEST_CLIENT_ID = 1024
+"""Characters that count. Usage is kept for 10,000 client ids, which clients choose, and one may have 32 KB."""
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -102,6 +104,9 @@ class Limits:
         if bounds is None:
             return None
         user, name = client
+        if len(name) > LONGEST_CLIENT_ID:
+            name = name[:LONGEST_CLIENT_ID]
+            client = Client(user, name)
         by_user = Client(user, "")
         if name:
             by_client = Client("", name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.broker.audit.audit_log import SAMPLED, AuditLog, AuditSettings
+from tidelog.broker.audit.events import LONGEST_TEXT
 from tidelog.broker.audit.line_queue import LineQueue
 from tidelog.broker.request import Session
 from tidelog.model.acl import AclOperation as Op
@@ -121,6 +122,17 @@ def test_what_was_left_out_is_an_event_of_its_own_once() -> None:
     world.audit.minute()
     (repeated,) = world.events()
     assert (repeated["resourceName"], repeated["leftOut"]) == ("a", 1)
+
+
+def test_long_names_that_differ_only_in_what_no_event_shows_are_one_kind() -> None:
+    world = World()
+    for end in "abc":
+        world.read("x" * LONGEST_TEXT + end)
+    (event,) = world.events()
+    assert (event["resourceName"], event["cut"], world.audit.left_out.reads) == ("x" * LONGEST_TEXT, True, 2)
+    world.now_ms += INTERVAL_MS
+    world.audit.minute()
+    assert [each.get("leftOut") for each in world.events() if "resourceName" in each] == [2]
 
 
 def test_a_full_queue_drops_with_a_count_and_leaves_the_other_alone() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.broker.quotas.limits import Client, Kind, Limit, Limits
+from tidelog.broker.quotas.limits import LONGEST_CLIENT_ID, Client, Kind, Limit, Limits
 from tidelog.metadata.image import QuotaEntity
 
 RATE = "producer_byte_rate"
@@ -62,3 +62,11 @@ def test_a_host_has_its_own_limit_or_the_one_of_any_host() -> None:
 def test_what_is_not_known_is_not_a_limit() -> None:
     limits = Limits({entity("u"): {"beauty_rate": 1.0}, (("ip", "10.0.0.1"),): {RATE: 1.0}})
     assert not limits.any_for_clients and not limits.any_for_hosts
+
+
+def test_the_end_of_a_long_client_id_does_not_count() -> None:
+    """Usage is kept by client id, and clients make these up."""
+    limits = Limits({entity(client=None): {RATE: 1.0}})
+    long = "c" * LONGEST_CLIENT_ID
+    for end in ("", "a", "b" * 30_000):
+        assert limits.of(Kind.PRODUCE, Client("u", long + end)) == Limit(1.0, Client("", long))
