@@ -1,4 +1,7 @@
-"""Tables in the layout of Kafka's tools: columns with a minimum width, separated by one space, wider where a value needs it."""
+"""Tables in the layout of Kafka's tools: columns with a minimum width, separated by one space, wider where a value needs it.
+
+Clients choose names of groups and their own: what would control a terminal is shown as an escape. JSON has the names as they are.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from tidelog.model.printable import printable
 
 Row = dict[str, Any]
 LEAST_WIDTH = 8
@@ -63,4 +68,4 @@ def as_json(rows: object) -> str:
 
 
 def _text(value: Any) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else printable(str(value))

@@ -1,5 +1,8 @@
 """Logs to standard error: text, or one JSON object per line, with a level per logger.
 
+Messages hold names that clients choose. A line break or a terminal's control sequence in one is written as an escape, and the
+lines of a traceback are indented: no client can forge a line.
+
 Levels are given as a default and exceptions for single loggers: ``info,tidelog.storage=debug``.
 """
 
@@ -11,6 +14,7 @@ import time
 from typing import Final, TextIO
 
 from tidelog.model.errors import ConfigError
+from tidelog.model.printable import printable
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -30,6 +34,15 @@ class TextFormatter(logging.Formatter):
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return f"{time.strftime(datefmt or '%Y-%m-%d %H:%M:%S', time.gmtime(record.created))},{int(record.msecs):03d}"
 
+    def format(self, record: logging.LogRecord) -> str:
+        # Not that of the base class, which takes the text of an exception from whichever handler made it first.
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record)
+        lines = [printable(self.formatMessage(record))]
+        if record.exc_info:
+            lines += (f"  {printable(line)}" for line in self.formatException(record.exc_info).split("\n"))
+        return "\n".join(lines)
+
 
 class JsonFormatter(logging.Formatter):
     """One object per line: time (UTC, ISO 8601), level, logger, message, and the traceback of an exception."""
@@ -45,7 +58,9 @@ class JsonFormatter(logging.Formatter):
             entry["exception"] = self.formatException(record.exc_info)
         import json  # only nodes that log JSON need it
 
-        return json.dumps(entry, ensure_ascii=False)
+        text = json.dumps(entry, ensure_ascii=False)
+        # JSON escapes line breaks; some terminals obey characters that it leaves.
+        return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def parse_levels(text: str) -> dict[str, int]:

@@ -47,3 +47,10 @@ def test_on_a_narrow_terminal_lines_are_not_longer_than_it(monkeypatch: pytest.M
     lines = table(COLUMNS, ROWS).splitlines()
     assert max(map(len, lines)) <= 24
     assert "\u2026" in lines[1]
+
+
+def test_a_name_that_a_client_chose_controls_no_terminal() -> None:
+    columns = [Column("GROUP", "group", 8), Column("CLIENT-ID", "client", 0, pad=False)]
+    rows = [{"group": "g\x1b[2J", "client": "a\nTOTAL 0"}]
+    assert table(columns, rows).splitlines() == ["GROUP    CLIENT-ID", r"g\x1b[2J a\nTOTAL 0"]
+    assert json.loads(as_json(rows)) == rows

@@ -46,6 +46,41 @@ def test_a_json_line_is_one_object_with_the_trace_of_an_exception() -> None:
     assert entry["time"].endswith("Z")
 
 
+FORGED = "x\n2026-11-21 11:20:00,250 INFO test.some: alice logged in\x1b[2J\x9b1A\u2028"
+
+
+def test_a_name_that_a_client_chose_begins_no_line_and_controls_no_terminal() -> None:
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    logging.getLogger("test.some").warning("client %s asked", FORGED)
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert line.isprintable()
+    assert line.endswith(r"client x\n2026-11-21 11:20:00,250 INFO test.some: alice logged in\x1b[2J\x9b1A\u2028 asked")
+
+
+def test_the_lines_of_a_traceback_are_indented_and_printable() -> None:
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        logging.getLogger("test.some").exception("it failed")
+    first, *others = stream.getvalue().split("\n")[:-1]
+    assert first.endswith("ERROR test.some: it failed")
+    assert others[0] == "  Traceback (most recent call last):"
+    assert others[-1].startswith("  2026-11-21 11:20:00,250 INFO")
+    assert all(line.startswith("  ") and line.isprintable() for line in others)
+
+
+def test_json_has_no_character_that_controls_a_terminal() -> None:
+    stream = io.StringIO()
+    set_up("info", "json", stream)
+    logging.getLogger("test.some").warning("client %s asked", FORGED + "\ud800\U000e0041ü")
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert line.isprintable() and "ü" in line
+    assert json.loads(line)["message"] == f"client {FORGED}\ud800\U000e0041ü asked"
+
+
 def test_levels_are_one_for_all_and_others_for_single_loggers() -> None:
     stream = io.StringIO()
     set_up("warning,test.quiet=error", "text", stream)

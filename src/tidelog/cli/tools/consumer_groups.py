@@ -13,6 +13,7 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.model.printable import printable
 
 NAME = "consumer-groups"
 ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
@@ -145,7 +146,7 @@ def _list(session: Any, flags: dict[str, Any]) -> bool:
     if flags["output"] == "json":
         print(columns.as_json(rows))
     elif len(shown) == 1:
-        print("\n".join(row["group"] for row in rows), end="\n" if rows else "")
+        print("\n".join(printable(row["group"]) for row in rows), end="\n" if rows else "")
     else:
         print(columns.table(shown, rows))
     return True
@@ -175,9 +176,9 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
         if flags["output"] == "json":
             continue
         if not group.members:
-            print(f"\nConsumer group '{group_id}' has no active members.", file=sys.stderr, flush=True)
+            print(f"\nConsumer group '{printable(group_id)}' has no active members.", file=sys.stderr, flush=True)
         elif group.state in group_state.REBALANCING:
-            print(f"\nWarning: Consumer group '{group_id}' is rebalancing.", file=sys.stderr, flush=True)
+            print(f"\nWarning: Consumer group '{printable(group_id)}' is rebalancing.", file=sys.stderr, flush=True)
         if rows or kind == "members":
             print("\n" + columns.table(listed, rows), flush=True)
         for row in rows:
@@ -200,13 +201,13 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
             done.append(group_id)
         else:
             failed[group_id] = refusal.error_text(result.error_code)
-    names = ", ".join(f"'{group_id}'" for group_id in done)
+    names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
     if not failed:
         print(f"Deletion of requested consumer groups ({names}) was successful.")
         return True
     print("\nError: These groups are still there:")
     for group_id, reason in failed.items():
-        print(f"* Group '{group_id}' could not be deleted due to: {reason}")
+        print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
     if done:
         print(f"\nThese consumer groups were deleted successfully: {names}")
     return False

@@ -14,6 +14,7 @@ from tidelog.cli.tools.offset_reset import selected
 from tidelog.config.listeners import address_text
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LATEST_TIMESTAMP, NO_EPOCH
+from tidelog.model.printable import printable
 from tidelog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 
 Report = tuple[list[Column], list[Row]]
@@ -68,7 +69,8 @@ def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
 def held_text(row: Row) -> str:
     """Why read_committed consumers do not get past an offset."""
     holder = row["held_by"]
-    name = f"transaction {holder['transactional_id']}" if holder["transactional_id"] else "a transaction no coordinator knows"
+    known = printable(holder["transactional_id"] or "")
+    name = f"transaction {known}" if known else "a transaction no coordinator knows"
     return (
         f"Partition {row['topic']}-{row['partition']}: readers of committed records wait at offset {holder['offset']} for {name}"
         f" (producer {holder['producer_id']}, epoch {holder['producer_epoch']})."

@@ -13,6 +13,7 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.model.printable import printable
 
 NAME = "transactions"
 MAX_TIMEOUT_MINUTES = 15
@@ -64,7 +65,7 @@ def _print(titles: Titles, rows: list[columns.Row], output: str) -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(f"{topic}-{index}" for topic, index in value)
-    return str(value)
+    return printable(str(value))
 
 
 @command.command("list")

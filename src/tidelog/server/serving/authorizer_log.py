@@ -16,6 +16,7 @@ from typing import Final
 from tidelog.broker.loggers import LEVELS
 from tidelog.broker.ports import Client
 from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
+from tidelog.model.printable import printable
 from tidelog.protocol import registry
 from tidelog.security.authorizer import Decision, Rule
 from tidelog.server.serving.violations import LogLimit
@@ -68,9 +69,7 @@ def line(client: Client, operation: int, resource_type: int, name: str, decision
         f"on resource = {_TYPES[ResourceType(resource_type)]}:LITERAL:{name} for request = {request} "
         f"with resourceRefCount = 1 based on rule {_rule(decision)}"
     )
-    if not text.isprintable():
-        text = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-    return text[:LONGEST_LINE]
+    return printable(text)[:LONGEST_LINE]
 
 
 def _rule(decision: Decision) -> str:
