@@ -1,7 +1,8 @@
 """A small HTTP/1.1 server for /metrics and health: GET and HEAD only.
 
 It limits what a client may cost: header bytes, connections, idle time and the time for a request are bounded, bodies are not
-read, and an answer that the client does not read is dropped. h11 implements the protocol, asyncio the sockets, since nothing here
+read, and an answer that the client does not read is dropped. When there are too many connections, the oldest makes room: clients
+that say nothing do not keep a supervisor's probe out. h11 implements the protocol, asyncio the sockets, since nothing here
 is hot. ``h11`` is imported with the first request.
 """
 
@@ -81,7 +82,8 @@ class HttpServer:
         """None: plain text, for everyone. Set before ``start``."""
         self._timeout_s = timeout_s
         self._server: asyncio.Server | None = None
-        self._conversations: set[asyncio.Task[Any]] = set()
+        self._conversations: dict[asyncio.Task[Any], None] = {}
+        """The oldest first."""
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Starts listening and returns the bound address. An empty host means every interface, port 0 a free port. ConfigError
@@ -108,9 +110,10 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         if len(self._conversations) >= MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._conversations.add(task)
+            oldest = next(iter(self._conversations))
+            del self._conversations[oldest]
+            oldest.cancel()
+        self._conversations[task] = None
         # With a limit of 0, drain() waits until everything was sent; bytes left in the buffer are lost when the connection
         # closes.
         writer.transport.set_write_buffer_limits(0)
@@ -122,7 +125,7 @@ class HttpServer:
             # The client disconnected or is too slow, or the node stops: no answer can be sent.
             pass
         finally:
-            self._conversations.discard(task)
+            self._conversations.pop(task, None)
             writer.transport.abort()
 
     async def _secured(self, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Stream:

@@ -130,15 +130,25 @@ def test_who_says_nothing_is_not_waited_for() -> None:
     with_server(talk, timeout_s=0.05)
 
 
-def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 1)
+def test_connections_are_bounded_and_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
 
     async def talk(port: int, server: HttpServer) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(get("/hello"))
+        silent = []
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /hel")
+            silent.append((reader, writer))
+        assert (await send(port, get("/hello", b"Connection: close\r\n"))).endswith(b"hello\n")
+        for reader, _ in silent[:4]:
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        assert len(server._conversations) <= 2
+        reader, writer = silent[4]
+        writer.write(b"lo HTTP/1.1\r\nHost: a\r\n\r\n")
         await reader.readuntil(b"hello\n")
-        assert await send(port, get("/hello")) == b""
-        writer.close()
+        for _, writer in silent:
+            writer.close()
 
     with_server(talk)
 
