@@ -79,7 +79,8 @@ def make(
         for node in nodes:
             identity = authority.issue(node.common_name, node.names, now_ms, days)
             folder = made / node.folder
-            folder.mkdir()
+            # The log dir in it holds what passwords are verified by, and in time the topics' records.
+            folder.mkdir(mode=0o700)
             write_private(folder / KEY_STORE, identity.key + identity.certificate)
             (folder / TRUST_STORE).write_text(authority.certificate)
             settings = settings_of(node, nodes, admin, str(final / node.folder))

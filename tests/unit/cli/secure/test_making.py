@@ -42,6 +42,14 @@ def test_secrets_are_for_their_owner_alone_and_in_no_other_file(tmp_path: Path) 
     assert sum(login.password.encode() in content for content in contents(folder).values()) == 3
 
 
+def test_the_folders_of_nodes_and_of_the_authority_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """The metadata log in a node's folder holds salts and keys of SCRAM, by which passwords can be tried."""
+    folder = tmp_path / "secured"
+    make(str(folder), 2, HOSTS, 9092, "admin", 90)
+    for name in ("node-1", "node-2", "authority"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700, name
+
+
 def test_each_node_can_open_its_listeners_and_reach_the_others(tmp_path: Path) -> None:
     runtime = LoopRuntime(new_event_loop())
     folder = tmp_path / "secured"
