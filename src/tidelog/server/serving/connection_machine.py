@@ -127,7 +127,7 @@ class ConnectionMachine:
 
     def throttle_anew(self) -> None:
         """Quotas have changed: a throttled client may send again, and is throttled again if the new quotas require it."""
-        if self._alarm is not None:
+        if self._alarm is not None and self._leaving is None:
             self._alarm.cancel()
             # Deferred: a request of this connection may have changed the quotas, and they may change again first.
             self._alarm = self._line.call_later(0, self._throttle_over)

@@ -350,6 +350,17 @@ def test_a_farewell_is_sent_after_its_delay_and_then_the_connection_closes() -> 
     assert talk.machine.state is State.CLOSED
 
 
+def test_new_quotas_do_not_hold_up_a_farewell() -> None:
+    talk = Talk(State.AUTHENTICATING)
+    talk.answers.append(Farewell([b"no"], 100))
+    talk.come(b"a")
+    talk.machine.throttle_anew()
+    (timer,) = talk.line.timers
+    assert not timer.cancelled
+    timer.ring()
+    assert (talk.line.out, talk.line.released) == ([b"no"], 1)
+
+
 def test_a_farewell_that_has_to_wait_for_the_socket_still_leaves_before_the_end() -> None:
     talk = Talk()
     talk.line.slow = True
