@@ -33,7 +33,7 @@ from tidelog.server.serving.connection import Connection
 from tidelog.server.serving.newcomers import Newcomers
 from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.transport import PlainTransport, Transport
-from tidelog.server.serving.violations import Violations
+from tidelog.server.serving.violations import LogLimit, Violations
 
 if TYPE_CHECKING:
     from tidelog.broker.authentication import LoginAudit, SaslListener
@@ -144,6 +144,7 @@ class Listener:
         self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}
         self.refused = 0
+        self._refusals = LogLimit()
         self.handle: Callable[[Session, memoryview], Any] = self.dispatcher.handle
         """Handles the requests of the connections."""
         self.metered = False
@@ -312,7 +313,10 @@ class Listener:
         limits = self._limits
         if reason := self._why_full(host):
             self.refused += 1
-            log.warning("listener %s refuses a connection of %s: %s", self.name, host, reason)
+            if untold := self._refusals.untold(self.runtime.real_ms()):
+                log.warning("listener %s: %d more connections were refused", self.name, untold)
+            if self._refusals.takes():
+                log.warning("listener %s refuses a connection of %s: %s", self.name, host, reason)
             connected.close()
             return
         try:

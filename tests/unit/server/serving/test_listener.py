@@ -17,6 +17,7 @@ from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.serving.violations import TOLD_PER_SECOND
 
 REQUEST = encode_request(RequestHeader(60, 0, 1, None), DescribeClusterRequest())
 
@@ -124,6 +125,22 @@ def test_a_listener_counts_its_own_connections_against_its_own_limit(world: Worl
         assert (first.refused, second.refused) == (1, 1)
 
     world.run(main)
+
+
+def test_refused_connections_do_not_fill_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    listener = world.listen(max_connections=0)
+
+    async def main() -> None:
+        for _ in range(3 * TOLD_PER_SECOND):
+            assert not await world.served(await world.connect(listener))
+
+    world.runtime.real_ms = lambda: 5000  # type: ignore[method-assign]
+    world.run(main)
+    assert listener.refused == 3 * TOLD_PER_SECOND
+    assert caplog.text.count("refuses a connection of 127.0.0.1") == TOLD_PER_SECOND
+    world.runtime.real_ms = lambda: 6000  # type: ignore[method-assign]
+    world.run(main)
+    assert f"{2 * TOLD_PER_SECOND} more connections were refused" in caplog.text
 
 
 def test_the_listener_between_brokers_takes_connections_when_the_node_is_full(world: World) -> None:
