@@ -1,7 +1,8 @@
 """Ends the sessions of SCRAM users whose credential was removed or changed (``tidelog.scram.changes.end.sessions``).
 
 Apache Kafka leaves them open. A connection that logged in by such a credential is closed once the request in flight is answered;
-connections of the same user by another mechanism stay. Every node does this when it reads the change.
+connections of the same user by another mechanism stay. A request that takes long, such as a fetch that waits for hours, is not
+waited for longer than ``LATEST_S``. Every node does this when it reads the change.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
 
 log = logging.getLogger(__name__)
+
+LATEST_S = 5.0
+"""A client chooses how long its fetch waits, and would get the records of that time."""
 
 
 class SessionEnding:
@@ -51,3 +55,4 @@ class SessionEnding:
                         connection.peer_host,
                     )
                     connection.machine.drain()
+                    listener.runtime.call_later(LATEST_S, connection.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tidelog.protocol.messages.alter_user_scram_credentials import (
 )
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.security.scram import ScramMechanism, credential_of, salted_password
-from tidelog.server.serving.session_ending import SessionEnding
+from tidelog.server.serving.session_ending import LATEST_S, SessionEnding
 
 KIND = ScramMechanism.SHA_256
 ON = {"tidelog.scram.changes.end.sessions": "true"}
@@ -120,10 +121,23 @@ class Connection:
         self.credential = None if user is None else (user, title)
         self.peer_host = "10.0.0.1"
         self.machine = self.authentication = self
-        self.drained = False
+        self.drained = self.closed = False
 
     def drain(self) -> None:
         self.drained = True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Timers:
+    """Keeps what was put off."""
+
+    def __init__(self) -> None:
+        self.later: list[tuple[float, Callable[[], object]]] = []
+
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> None:
+        self.later.append((delay_s, callback))
 
 
 def test_after_a_snapshot_only_credentials_that_differ_count() -> None:
@@ -134,10 +148,14 @@ def test_after_a_snapshot_only_credentials_that_differ_count() -> None:
     connections = {name: Connection(name) for name in ("changed", "removed", "kept", "added")}
     connections["other mechanism"] = Connection("changed", ScramMechanism.SHA_512.title)
     connections["not scram"] = Connection(None)
-    ending = SessionEnding()
-    listener: Any = type("Listening", (), {"name": "L", "connections": dict.fromkeys(connections.values())})
+    ending, timers = SessionEnding(), Timers()
+    listener: Any = type("Listening", (), {"name": "L", "connections": dict.fromkeys(connections.values()), "runtime": timers})
     ending.add(listener)
     ending.follow(old, old, None)
     assert not any(each.drained for each in connections.values())
     ending.follow(old, new, None)
     assert [name for name, each in connections.items() if each.drained] == ["changed", "removed"]
+    for delay_s, callback in timers.later:
+        assert delay_s == LATEST_S
+        callback()
+    assert [name for name, each in connections.items() if each.closed] == ["changed", "removed"], "whatever they still do"
