@@ -123,7 +123,7 @@ class FileSystem(Protocol):
 
 
 class Rng(Protocol):
-    """Randomness for the core; ``random.Random`` fits, seeded from the system in production and from a seed in tests."""
+    """Randomness for the core: ``random.SystemRandom`` in production, ``random.Random`` with a seed in tests."""
 
     def getrandbits(self, k: int, /) -> int: ...
 

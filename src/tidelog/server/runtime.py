@@ -63,7 +63,8 @@ class LoopRuntime:
         self.loop = loop
         self.now_ms: Callable[[], int] = system_now_ms
         self._even = EvenClock(self)
-        self.rng = random.Random(int.from_bytes(random.SystemRandom().randbytes(32), "big"))
+        self.rng: random.Random = random.SystemRandom()
+        """Not a seeded ``random.Random``: from some hundred ids that it made, such as of fetch sessions, all others follow."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")
         self._long = ThreadPoolExecutor(LONG_THREADS, "long")
