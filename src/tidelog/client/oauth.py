@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote, urlencode, urlsplit
 
+from tidelog.config.listener_oauth import LOGIN_HANDLER, LOGIN_HANDLERS
 from tidelog.model.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
+HANDLER = LOGIN_HANDLER
 CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
 CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
 SCOPE = "sasl.oauthbearer.scope"
 URL_ENCODED = "sasl.oauthbearer.header.urlencode"
-HANDLER = "sasl.login.callback.handler.class"
 RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
 AUTHORITIES = "https.ca.location"
 TEXTS = (URL, CLIENT_ID, CLIENT_SECRET, SCOPE, HANDLER, RETRIEVER, AUTHORITIES)
 """The settings that hold a text; ``URL_ENCODED`` is a flag."""
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer."
-_HANDLERS = (_PACKAGE + "OAuthBearerLoginCallbackHandler", _PACKAGE + "secured.OAuthBearerLoginCallbackHandler")
 _RETRIEVERS = {_PACKAGE + "DefaultJwtRetriever": "", _PACKAGE + "FileJwtRetriever": "file"}
 _RETRIEVERS |= {_PACKAGE + "ClientCredentialsJwtRetriever": "https"}
 MAX_TOKEN_CHARACTERS = 64 * 1024
@@ -71,8 +71,8 @@ def oauth_settings(values: Mapping[str, Any], jaas: Mapping[str, str], supply: C
         if URL in values:
             raise ConfigError(f"{URL} is set, and a function makes the tokens: say one of them.")
         return OAuth(supply=supply)
-    if values.get(HANDLER, _HANDLERS[0]) not in _HANDLERS:
-        raise ConfigError(f"{HANDLER} names a Java class, which cannot be loaded; {_HANDLERS[0]} is known by its name.")
+    if values.get(HANDLER, LOGIN_HANDLERS[0]) not in LOGIN_HANDLERS:
+        raise ConfigError(f"{HANDLER} names a Java class, which cannot be loaded; {LOGIN_HANDLERS[0]} is known by its name.")
     retriever = values.get(RETRIEVER, _PACKAGE + "DefaultJwtRetriever")
     if retriever not in _RETRIEVERS:
         raise ConfigError(f"{RETRIEVER} is {retriever!r}, and must be one of {', '.join(_RETRIEVERS)}.")

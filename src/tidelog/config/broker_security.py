@@ -35,7 +35,7 @@ from tidelog.config.options import (
 SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Security protocols that a listener may speak."""
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
-NO_SASL = "PLAIN, SCRAM, OAUTHBEARER and GSSAPI are served, and of them none uses it"
+NO_SASL = "no login that is served uses it"
 KEYTAB = "tickets are accepted with a keytab, which needs no login"
 JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
@@ -77,22 +77,28 @@ OPTIONS = (
            inert=KEYTAB),
     Option("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, MEDIUM, PER_BROKER,
            "Share of a ticket's life after which it is renewed.", inert=KEYTAB),
-    Option("sasl.login.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class of the broker's login.",
-           inert=NO_SASL),
+    Option("sasl.login.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY,
+           "How this node gets tokens for its own logins by OAUTHBEARER: the name of a Java class, which stands for "
+           "sasl.oauthbearer.token.endpoint.url and is not loaded."),
     Option("sasl.login.class", CLASS, None, MEDIUM, READ_ONLY, "Java class that logs in.", inert=NO_SASL),
     Option("sasl.login.connect.timeout.ms", INT, None, LOW, READ_ONLY,
-           "The timeout for connecting to the identity provider, in ms.", inert=NO_SASL),
-    Option("sasl.login.read.timeout.ms", INT, None, LOW, READ_ONLY, "The timeout for answers of the identity provider, in ms.",
-           inert=NO_SASL),
+           "How long connecting to the token endpoint may take, TLS included, in ms; not set: 10 seconds for the whole "
+           "request."),
+    Option("sasl.login.read.timeout.ms", INT, None, LOW, READ_ONLY,
+           "How long the token endpoint may let the node wait for the next part of its answer, in ms."),
     Option("sasl.login.refresh.buffer.seconds", SHORT, 300, MEDIUM, PER_BROKER,
-           "A login is refreshed this long before it expires, in seconds.", inert=NO_SASL),
-    Option("sasl.login.refresh.min.period.seconds", SHORT, 60, MEDIUM, PER_BROKER, "Least time between refreshes, in seconds.",
-           inert=NO_SASL),
+           "A token is replaced this long before it expires, in seconds."),
+    Option("sasl.login.refresh.min.period.seconds", SHORT, 60, MEDIUM, PER_BROKER,
+           "The least time for which a token is used, in seconds. Without effect, as sasl.login.refresh.buffer.seconds, for "
+           "a token that does not hold longer than both together."),
     Option("sasl.login.refresh.window.factor", DOUBLE, 0.8, MEDIUM, PER_BROKER,
-           "Share of a login's life after which it is refreshed.", inert=NO_SASL),
-    Option("sasl.login.refresh.window.jitter", DOUBLE, 0.05, MEDIUM, PER_BROKER, "Random part of that share.", inert=NO_SASL),
-    Option("sasl.login.retry.backoff.ms", LONG, 100, LOW, READ_ONLY, "First pause after a failed login, in ms.", inert=NO_SASL),
-    Option("sasl.login.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY, "Longest such pause, in ms.", inert=NO_SASL),
+           "The share of its life after which a token is replaced, from 0.5 to 1.0."),
+    Option("sasl.login.refresh.window.jitter", DOUBLE, 0.05, MEDIUM, PER_BROKER,
+           "The random part of that share, at most 0.25."),
+    Option("sasl.login.retry.backoff.ms", LONG, 100, LOW, READ_ONLY,
+           "The pause after a token could not be fetched, in ms; doubled with each failure."),
+    Option("sasl.login.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY,
+           "The longest such pause, in ms."),
     Option("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH, READ_ONLY, "SASL mechanism towards controllers."),
     Option("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", MEDIUM, PER_BROKER, "SASL mechanism between brokers."),
     Option("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", MEDIUM, READ_ONLY, "Signature of login assertions.",
@@ -117,9 +123,9 @@ OPTIONS = (
     Option("sasl.oauthbearer.assertion.template.file", STRING, None, MEDIUM, READ_ONLY, "File with fixed parts of assertions.",
            inert=NO_SASL),
     Option("sasl.oauthbearer.client.credentials.client.id", STRING, None, MEDIUM, READ_ONLY,
-           "Client id towards the identity provider.", inert=NO_SASL),
-    Option("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, MEDIUM, READ_ONLY, "Secret of that client.",
-           inert=NO_SASL),
+           "The client id with which this node asks for tokens."),
+    Option("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, MEDIUM, READ_ONLY,
+           "The secret of that client."),
     Option("sasl.oauthbearer.clock.skew.seconds", INT, 30, LOW, READ_ONLY,
            "The clock skew tolerated when a token is checked, in seconds."),
     Option("sasl.oauthbearer.expected.audience", LIST, (), HIGH, READ_ONLY, "Audiences of which a token must name one."),
@@ -131,14 +137,18 @@ OPTIONS = (
     Option("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY, "Longest such pause, in ms."),
     Option("sasl.oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, READ_ONLY, "The address of the issuer's keys (JWKS)."),
     Option("sasl.oauthbearer.jwt.retriever.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
-           MEDIUM, READ_ONLY, "Java class that gets tokens.", inert=NO_SASL),
+           MEDIUM, READ_ONLY,
+           "How tokens are got: the name of one of Java's classes DefaultJwtRetriever, ClientCredentialsJwtRetriever and "
+           "FileJwtRetriever, which is not loaded."),
     Option("sasl.oauthbearer.jwt.validator.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
            MEDIUM, READ_ONLY, "Java class that checks tokens.", inert=NO_SASL),
-    Option("sasl.oauthbearer.scope", STRING, None, MEDIUM, READ_ONLY, "Scope asked of the identity provider.", inert=NO_SASL),
+    Option("sasl.oauthbearer.scope", STRING, None, MEDIUM, READ_ONLY,
+           "The scope of the tokens that this node asks for."),
     Option("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, READ_ONLY, "Claim that holds the scope."),
     Option("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, READ_ONLY, "Claim that holds the user."),
     Option("sasl.oauthbearer.token.endpoint.url", STRING, None, MEDIUM, READ_ONLY,
-           "The token endpoint of the identity provider.", inert=NO_SASL),
+           "Where this node gets the tokens with which it logs in to other nodes (OAUTHBEARER): the token endpoint of an "
+           "identity provider (https:), or a file with a token (file:)."),
     Option("sasl.server.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY,
            "How OAUTHBEARER checks tokens: one of the names of two Java classes, which stand for rules and are not loaded."),
     Option("sasl.server.max.receive.size", INT, 524288, MEDIUM, READ_ONLY, "Largest message of a login, in bytes."),

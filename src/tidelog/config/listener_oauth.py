@@ -20,6 +20,18 @@ _VALIDATORS = (VALIDATOR, _PACKAGE + "secured.OAuthBearerValidatorCallbackHandle
 """Tokens are checked; the second is the class's name before Kafka 4."""
 UNSECURED = _PACKAGE + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 """Tokens without a signature are accepted: for tests."""
+LOGIN_HANDLER = "sasl.login.callback.handler.class"
+LOGIN_HANDLERS = (_PACKAGE + "OAuthBearerLoginCallbackHandler", _PACKAGE + "secured.OAuthBearerLoginCallbackHandler")
+"""A client or a node fetches its token; the second is the class's name before Kafka 4."""
+OF_LOGINS = (
+    LOGIN_HANDLER,
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.jwt.retriever.class",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
+)
+"""Settings that only a node's own login reads."""
 URL, ISSUER, AUDIENCE = (
     "sasl.oauthbearer.jwks.endpoint.url",
     "sasl.oauthbearer.expected.issuer",

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import KERBEROS_MODULE, OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
 from tidelog.config.listener_gssapi import EXAMPLE, GssapiSettings, gssapi_settings
-from tidelog.config.listener_oauth import HANDLER, OAuthSettings, oauth_settings
+from tidelog.config.listener_oauth import HANDLER, LOGIN_HANDLER, LOGIN_HANDLERS, OF_LOGINS, OAuthSettings, oauth_settings
+from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
 
 MODULE_OF = {
@@ -24,7 +25,7 @@ MODULE_OF = {
     "GSSAPI": KERBEROS_MODULE,
 }
 """The mechanisms that are served, and the login module of each."""
-_CALLBACKS = (HANDLER, "sasl.login.class", "sasl.login.callback.handler.class")
+_CALLBACKS = (HANDLER, "sasl.login.class", LOGIN_HANDLER)
 JAAS, MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 
 
@@ -106,14 +107,9 @@ class ListenerOptions:
         yield option
 
 
-def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
-    """The SASL settings of a listener. ConfigError says what to add or to change."""
+def offered_mechanisms(given: Mapping[str, str], listener: str) -> list[str]:
+    """The names of the mechanisms that a listener offers, in that order. ConfigError for none, and for one that is not served."""
     options = ListenerOptions(given, listener)
-    if JAAS in given:
-        raise ConfigError(
-            f"{JAAS} has no effect on a node without a listener and a mechanism in its name; write "
-            f"{options.full_name(JAAS, 'PLAIN')} or the like."
-        )
     names = [str(each).upper() for each in _listed(options.value("sasl.enabled.mechanisms"))]
     if not names:
         raise ConfigError(
@@ -124,6 +120,18 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
             raise ConfigError(
                 f"listener {listener} offers {name} ({MECHANISMS}), which is not served; {', '.join(MODULE_OF)} are."
             )
+    return names
+
+
+def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
+    """The SASL settings of a listener. ConfigError says what to add or to change."""
+    options = ListenerOptions(given, listener)
+    if JAAS in given:
+        raise ConfigError(
+            f"{JAAS} has no effect on a node without a listener and a mechanism in its name; write "
+            f"{options.full_name(JAAS, 'PLAIN')} or the like."
+        )
+    names = offered_mechanisms(given, listener)
     mechanisms = {name: _mechanism(options, listener, name) for name in names}
     receive, delay = options.value("sasl.server.max.receive.size"), options.value("connection.failed.authentication.delay.ms")
     idle = options.value("connections.max.idle.ms")
@@ -137,11 +145,26 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
     return SaslSettings(mechanisms, receive, delay)
 
 
+def login_warnings(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
+    """The settings of logins by tokens that a node has and does not use, because it logs in to no other one by OAUTHBEARER."""
+    towards = [("sasl.mechanism.inter.broker.protocol", config.inter_broker_listener)]
+    towards += [("sasl.mechanism.controller.protocol", name.upper()) for name in config.controller_listener_names[:1]]
+    for option, listener in [] if config.embedded else towards:
+        if config.protocol_map.get(listener, "PLAINTEXT").startswith("SASL_"):
+            named = given.get(option)
+            if "OAUTHBEARER" in ([named] if named else offered_mechanisms(given, listener)):
+                return
+    for name in given:
+        if name.endswith(OF_LOGINS):
+            yield f"{name} has no effect: this node logs in to no other by OAUTHBEARER (sasl.mechanism.inter.broker.protocol)."
+
+
 def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechanismSettings:
     for option in _CALLBACKS:
-        if option == HANDLER and name == "OAUTHBEARER":
+        found = options.get(option, name)
+        if name == "OAUTHBEARER" and (option == HANDLER or (option == LOGIN_HANDLER and found and found[1] in LOGIN_HANDLERS)):
             continue
-        if (found := options.get(option, name)) is not None and found[1]:
+        if found is not None and found[1]:
             raise ConfigError(f"{found[0]} names a Java class, which cannot be loaded. Remove it.")
     full = options.full_name(JAAS, name)
     text = options.specific(JAAS, name)

@@ -79,6 +79,10 @@ class BrokerConfig(NodeValues):
             from tidelog.config.listener_tls import tls_warnings  # Only settings of TLS can lack an effect.
 
             config.warnings += tuple(tls_warnings(properties, config.endpoints, config.protocol_map))
+        if any("sasl.oauthbearer." in name or "sasl.login." in name for name in properties):
+            from tidelog.config.listener_sasl import login_warnings  # Only settings of logins by tokens can lack an effect.
+
+            config.warnings += tuple(login_warnings(config, properties))
         if config.tidelog_http_listener and ("authorizer.class.name" in properties or any(map(_secures_http, properties))):
             from tidelog.config.http_endpoint import endpoint_warnings  # Only a secured node can leave it open.
 

@@ -38,16 +38,20 @@ REMOVED: Final = {
 AUTHORIZER_SETTINGS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 """Read by Kafka's authorizer, not by the broker; without authorizer.class.name they say nothing."""
 
+_OF_TOKENS: Final = ("sasl.login.", "sasl.oauthbearer.")
 _OF_LISTENERS: Final = (
     ".connections.max.reauth.ms",
     ".sasl.enabled.mechanisms",
     ".sasl.jaas.config",
     ".sasl.kerberos.principal.to.local.rules",
     ".sasl.kerberos.service.name",
+    ".sasl.server.callback.handler.class",
     ".sasl.server.max.receive.size",
     ".connection.failed.authentication.delay.ms",
     *(f".{name}" for name in CONNECTION_BOUNDS),
     *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith("ssl.") and option.inert is None),
+    *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith(_OF_TOKENS) and option.inert is None),
+    ".tidelog.oauthbearer.accept.any.issuer.and.audience",
     ".tidelog.oauthbearer.groups.claim.name",
     ".tidelog.proxy.protocol.networks",
     ".tidelog.ssl.groups.from.ou",

@@ -31,7 +31,7 @@ from tidelog.server.cluster.coordinators import Coordinators
 from tidelog.server.cluster.log_dir_reports import LogDirReports, cordoned
 from tidelog.server.cluster.metadata_publisher import MetadataPublisher
 from tidelog.server.cluster.metadata_replica import MetadataReplica
-from tidelog.server.cluster.node_login import NodeLogin, broker_login
+from tidelog.server.cluster.node_login import to_brokers
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.log_loading import OpenLogs
@@ -76,7 +76,7 @@ def join_cluster(
     replica = MetadataReplica(config, runtime, member, logs.cluster_id, on_failure)
     tls = None if replica.tls is None or config.embedded else replica.tls.towards(config.inter_broker_listener)
     setup = SetupTimeout(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
-    channels = Channels(runtime, str(config.node_id), NodeLogin(broker_login(config), tls), setup)
+    channels = Channels(runtime, str(config.node_id), to_brokers(config, runtime, tls), setup)
     to_controllers = Channels(runtime, str(config.node_id), replica.controller_login, setup)
     controller = ControllerLink(replica, to_controllers, runtime, config.controller_socket_timeout_ms)
     life = BrokerLife(config, controller, replica, runtime, lambda: cordoned(config, logs))

@@ -6,7 +6,18 @@ import pytest
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import OAUTHBEARER_MODULE
-from tidelog.config.listener_oauth import ANY_TOKEN, AUDIENCE, GROUPS_CLAIM, HANDLER, ISSUER, UNSECURED, URL, VALIDATOR
+from tidelog.config.listener_oauth import (
+    ANY_TOKEN,
+    AUDIENCE,
+    GROUPS_CLAIM,
+    HANDLER,
+    ISSUER,
+    LOGIN_HANDLER,
+    LOGIN_HANDLERS,
+    UNSECURED,
+    URL,
+    VALIDATOR,
+)
 from tidelog.config.listener_sasl import sasl_settings
 from tidelog.config.options import READ_ONLY
 from tidelog.model.errors import ConfigError
@@ -50,6 +61,13 @@ def test_the_name_of_the_handler_before_kafka_4() -> None:
 def test_without_a_handler_nothing_is_accepted() -> None:
     with pytest.raises(ConfigError, match="does not say how tokens are checked"):
         settings(**{NAME + HANDLER: None})
+
+
+@pytest.mark.parametrize("name", LOGIN_HANDLERS)
+def test_a_class_that_gets_tokens_for_the_node_itself_is_known_by_its_name(name: str) -> None:
+    assert settings(**{NAME + LOGIN_HANDLER: name}).secured
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        settings(**{NAME + LOGIN_HANDLER: name.replace("OAuthBearerLogin", "OAuthBearerUnsecuredLogin")})
 
 
 def test_another_class_is_not_loaded() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tidelog.config.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
 from tidelog.config.listener_sasl import sasl_settings
+from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 
 PLAIN_USERS = f'{PLAIN_MODULE} required user_alice="canary";'
@@ -54,6 +55,10 @@ def test_the_most_specific_name_decides() -> None:
         ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS[:-1]}, f"{PLAIN_KEY} ends where"),
         ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS[:-2]}, f"{PLAIN_KEY}: a quote is not closed"),
         ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS, "sasl.login.class": "a.B"}, "sasl.login.class names a Java class"),
+        (
+            {MECHANISMS: "OAUTHBEARER", "listener.name.outside.oauthbearer.sasl.login.callback.handler.class": "a.B"},
+            "oauthbearer.sasl.login.callback.handler.class names a Java class",
+        ),
         ({MECHANISMS: "SCRAM-SHA-256", "connections.max.idle.ms": "100"}, "must be less than connections.max.idle.ms"),
         ({MECHANISMS: "SCRAM-SHA-256", "listener.name.outside.sasl.server.max.receive.size": "x"}, "listener.name.outside."),
     ],
@@ -63,3 +68,27 @@ def test_what_stops_a_start_says_what_to_change(given: dict[str, str], problem: 
         sasl_settings(given, "OUTSIDE")
     assert problem in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+def test_a_source_of_tokens_that_no_login_uses_is_named() -> None:
+    url = "sasl.oauthbearer.token.endpoint.url"
+    nodes = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "listeners": "NODES://localhost:9092",
+        "inter.broker.listener.name": "NODES",
+        "listener.security.protocol.map": "NODES:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.name.nodes.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+        url: "https://login.example.com/token",
+    }
+    (warning,) = BrokerConfig.from_properties(nodes).warnings
+    assert warning.startswith(f"{url} has no effect: this node logs in to no other by OAUTHBEARER")
+    controllers = {
+        "listener.security.protocol.map": "NODES:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "listener.name.controller.sasl.enabled.mechanisms": "OAUTHBEARER",
+    }
+    assert BrokerConfig.from_properties({**nodes, **controllers}).warnings == ()
+    (warning,) = BrokerConfig.from_properties({url: "https://login.example.com/token"}).warnings
+    assert warning.startswith(f"{url} has no effect")

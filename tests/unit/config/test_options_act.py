@@ -14,6 +14,7 @@ READ = re.compile(r"(?<!record)(?<!request)\.([a-z][a-z0-9_]+)\b")
 """An attribute of something that is no metadata record and no request: some of their fields are called like options."""
 
 OF_A_LISTENER = re.compile(r"""options\.value\("([a-z.]+)\"""")
+OF_A_LOGIN = re.compile(r'\b(?:value|seconds)\("([a-z.]+)"\)')
 QUOTED = re.compile(r'"([a-z0-9.]+)"')
 """What a listener may have for itself is read by its name, in the modules of a listener's settings."""
 
@@ -29,6 +30,7 @@ def attributes_read() -> set[str]:
         # listener_sasl also names the options that it refuses.
         pattern = OF_A_LISTENER if path.stem == "listener_sasl" else QUOTED
         names.update(name.replace(".", "_") for name in pattern.findall(path.read_text()))
+    names.update(name.replace(".", "_") for name in OF_A_LOGIN.findall((SRC / "server/cluster/token_source.py").read_text()))
     return names
 
 

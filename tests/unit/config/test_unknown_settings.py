@@ -24,6 +24,21 @@ def test_a_typo_gets_the_nearest_name_and_nonsense_none() -> None:
     assert explain_unknown("xyzzy").endswith("is ignored.")
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "sasl.server.callback.handler.class",
+        "sasl.login.callback.handler.class",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.expected.audience",
+    ],
+)
+def test_what_a_listener_reads_for_itself_is_not_said_to_be_ignored(option: str) -> None:
+    assert explain_unknown(f"listener.name.out.{option}") == explain_unknown(f"listener.name.out.oauthbearer.{option}") == ""
+    assert explain_unknown("listener.name.out.sasl.oauthbearer.assertion.file").endswith("for a single listener or plugin.")
+
+
 def test_an_unknown_name_of_ours_is_an_error() -> None:
     with pytest.raises(ConfigError):
         explain_unknown("tidelog.colour")

@@ -6,6 +6,8 @@ bounded, and redirects are not followed: the configured address is the only one 
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +18,8 @@ from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.oauth import MAX_TOKEN_CHARACTERS, Grant, NoToken, OAuth, checked, grant_request, granted, life_s, refusal
 
 if TYPE_CHECKING:
-    from http.client import HTTPResponse
+    import ssl
+    from http.client import HTTPResponse, HTTPSConnection
 
 FETCH_S = 10.0
 MAX_DOCUMENT_BYTES = 1024 * 1024
@@ -27,37 +30,39 @@ _SERVER_ERRORS = 500
 Fetch = Callable[[OAuth], Grant]
 
 
-def fetch(oauth: OAuth) -> Grant:
-    """A token of the endpoint. NoConnection when it cannot be reached or fails, NotAuthenticated when it refuses the client."""
+def fetch(
+    oauth: OAuth, context: ssl.SSLContext | None = None, connect_s: float | None = None, read_s: float | None = None
+) -> Grant:
+    """A token of the endpoint. NoConnection when it cannot be reached or fails, NotAuthenticated when it refuses the client.
+
+    ``context``: for TLS with the endpoint; None: one that trusts ``oauth.authorities``. ``connect_s``, ``read_s``: limits of the
+    connection and of each wait for the answer. All of it takes ``FETCH_S`` at most, or the sum of the two where one is given.
+    """
     import http.client
     import ssl
 
     assert oauth.url is not None
     parts = urlsplit(oauth.url)
     where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    headers, body = grant_request(oauth)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    deadline = time.monotonic() + FETCH_S
+    connect_limit_s, read_limit_s = connect_s or FETCH_S, read_s or FETCH_S
+    whole_s = FETCH_S if connect_s is None and read_s is None else connect_limit_s + read_limit_s
     try:
-        context = ssl.create_default_context(cafile=oauth.authorities)
-        connection = http.client.HTTPSConnection(parts.hostname or "", parts.port or 443, timeout=FETCH_S, context=context)
-        try:
-            connection.request("POST", target, body, headers)
-            answer = connection.getresponse()
-            document = _read(answer, deadline)
-        finally:
-            connection.close()
+        context = context or ssl.create_default_context(cafile=oauth.authorities)
+        connection = http.client.HTTPSConnection(
+            parts.hostname or "", parts.port or 443, timeout=connect_limit_s, context=context
+        )
+        status, document = _answer(connection, oauth, read_limit_s, whole_s)
     except ssl.SSLCertVerificationError as error:
         raise NotAuthenticated(
             f"the certificate of {where} is not trusted: {error.verify_message} (https.ca.location)"
         ) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise _unreachable(where, str(error) or type(error).__name__) from error
-    if answer.status >= _SERVER_ERRORS:
-        raise _unreachable(where, f"it answers {answer.status}")
-    if answer.status != 200:
+    if status >= _SERVER_ERRORS:
+        raise _unreachable(where, f"it answers {status}")
+    if status != 200:
         said = refusal(document)
-        raise NotAuthenticated(f"{where} gives no token: it answers {answer.status}{said and ', '}{said}")
+        raise NotAuthenticated(f"{where} gives no token: it answers {status}{said and ', '}{said}")
     try:
         return granted(document)
     except NoToken as error:
@@ -68,16 +73,80 @@ def _unreachable(where: str, reason: str) -> NoConnection:
     return NoConnection(f"no token from {where}: {reason}", reason=f"no token from {where}: {reason}")
 
 
-def _read(answer: HTTPResponse, deadline: float) -> bytes:
-    """The body. TimeoutError for one that comes too slowly, ValueError for one that is too large."""
+def _answer(connection: HTTPSConnection, oauth: OAuth, read_s: float, whole_s: float) -> tuple[int, bytes]:
+    """The status and the document of the endpoint's answer. OSError, ValueError or HTTPException without a whole one."""
+    import http.client
+
+    parts = urlsplit(oauth.url or "")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers, body = grant_request(oauth)
+    watch = _Watch(connection, whole_s)
+    try:
+        connection.connect()
+        watch.check()
+        connection.sock.settimeout(read_s)
+        connection.request("POST", target, body, headers)
+        answer = connection.getresponse()
+        document = _read(answer)
+    except (OSError, http.client.HTTPException):
+        watch.check()
+        raise
+    finally:
+        watch.end()
+        connection.close()
+    watch.check()
+    return answer.status, document
+
+
+class _Watch:
+    """Ends a request that takes too long as a whole, however often a few bytes of the answer come."""
+
+    def __init__(self, connection: HTTPSConnection, limit_s: float) -> None:
+        self._over = False
+        self._connection, self._limit_s = connection, limit_s
+        self._timer = threading.Timer(limit_s, self._give_up)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _give_up(self) -> None:
+        self._over = True
+        opened = self._connection.sock
+        if opened is not None:
+            with contextlib.suppress(OSError):
+                # Of the socket below TLS: the thread that waits for the answer uses the TLS object.
+                socket.socket.shutdown(opened, socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def check(self) -> None:
+        """TimeoutError when the request took too long."""
+        if self._over:
+            raise TimeoutError(f"no whole answer within {self._limit_s:g} s")
+
+
+def _read(answer: HTTPResponse) -> bytes:
+    """The body. ValueError for one that is too large."""
     document = b""
     while part := answer.read1(65536):
         document += part
         if len(document) > MAX_DOCUMENT_BYTES:
             raise ValueError(f"the answer has more than {MAX_DOCUMENT_BYTES} bytes")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no whole answer within {FETCH_S:.0f} s")
     return document
+
+
+def file_token(path: str) -> str:
+    """The token in a file. NotAuthenticated when it cannot be read or is none."""
+    return _checked(_content(path), path)
+
+
+def _checked(text: object, where: str) -> str:
+    if not isinstance(text, str):
+        raise NotAuthenticated(f"{where} gives no text")
+    try:
+        return checked(text)
+    except NoToken as error:
+        raise NotAuthenticated(f"{where} gives no token: {error}") from error
 
 
 class BearerTokens:
@@ -93,9 +162,9 @@ class BearerTokens:
     def token(self) -> str:
         """A token to log in with. NotAuthenticated or NoConnection when there is none."""
         if self._oauth.supply is not None:
-            return self._checked(self._oauth.supply(), "the function that makes tokens")
+            return _checked(self._oauth.supply(), "the function that makes tokens")
         if self._oauth.file is not None:
-            return self._checked(_content(self._oauth.file), self._oauth.file)
+            return file_token(self._oauth.file)
         with self._lock:
             if self._now() >= self._kept_until:
                 grant = self._get(self._oauth)
@@ -103,15 +172,6 @@ class BearerTokens:
                 life = grant.life_s if grant.life_s is not None else life_s(grant.token, now)
                 self._token, self._kept_until = grant.token, now + KEPT_SHARE * (life or 0)
             return self._token
-
-    @staticmethod
-    def _checked(text: object, where: str) -> str:
-        if not isinstance(text, str):
-            raise NotAuthenticated(f"{where} gives no text")
-        try:
-            return checked(text)
-        except NoToken as error:
-            raise NotAuthenticated(f"{where} gives no token: {error}") from error
 
 
 def _content(path: str) -> str:

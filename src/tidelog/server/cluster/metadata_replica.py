@@ -24,7 +24,7 @@ from tidelog.server import component_settings
 from tidelog.server.cluster.authorizing import access_control, audit_of
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
-from tidelog.server.cluster.node_login import NodeLogin, controller_login
+from tidelog.server.cluster.node_login import to_controllers
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby_registration import Registration
 from tidelog.server.cluster.state_change_logger import MetadataNews
@@ -72,7 +72,7 @@ class MetadataReplica:
         self.quotas = QuotaEnforcement(config, runtime)
         self.tls = node_tls(config, runtime, member.image.broker_configs(config.node_id))
         """The TLS of this node's listeners and connections; None without any."""
-        self.controller_login = NodeLogin(controller_login(config), self._tls_to_controllers())
+        self.controller_login = to_controllers(config, runtime, self._tls_to_controllers())
         """What the controllers' listener asks of this node."""
         self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed, self.controller_login)
         self.snapshots = SnapshotWriting(member, runtime, self.runner)

@@ -16,11 +16,14 @@ from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:
     from tidelog.client.settings import Sasl
+    from tidelog.server.cluster.node_tokens import NodeTokens
     from tidelog.server.serving.node_tls import TlsClient
 
 NONCE_BYTES = 24
 BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""The mechanisms by which nodes log in to each other."""
+BY_TOKEN = "OAUTHBEARER"
+MECHANISMS = (*BY_PASSWORD, BY_TOKEN)
+"""By which nodes log in to each other."""
 
 
 class NodeLogin(NamedTuple):
@@ -28,9 +31,33 @@ class NodeLogin(NamedTuple):
 
     sasl: Sasl | None = None
     tls: TlsClient | None = None
+    tokens: NodeTokens | None = None
+    """Where the mechanism wants one for each login."""
 
 
 PLAIN_TEXT = NodeLogin()
+
+
+def to_brokers(config: BrokerConfig, runtime: LoopRuntime, tls: TlsClient | None) -> NodeLogin:
+    """What the listener between brokers asks of this node. ConfigError without a login for it."""
+    return _with_tokens(config, config.inter_broker_listener, runtime, NodeLogin(broker_login(config), tls))
+
+
+def to_controllers(config: BrokerConfig, runtime: LoopRuntime, tls: TlsClient | None) -> NodeLogin:
+    """What the controllers' listener asks of this node. ConfigError without a login for it."""
+    sasl = controller_login(config)
+    listener = config.controller_listener_names[0].upper() if sasl is not None else ""
+    return _with_tokens(config, listener, runtime, NodeLogin(sasl, tls))
+
+
+def _with_tokens(config: BrokerConfig, listener: str, runtime: LoopRuntime, login: NodeLogin) -> NodeLogin:
+    if login.sasl is None or login.sasl.oauth is None:
+        return login
+    # Only for a node that logs in with tokens.
+    from tidelog.server.cluster.node_tokens import NodeTokens
+    from tidelog.server.cluster.token_source import token_source
+
+    return login._replace(tokens=NodeTokens(listener, token_source(config.static, listener), runtime))
 
 
 def broker_login(config: BrokerConfig) -> Sasl | None:
@@ -54,29 +81,35 @@ def controller_login(config: BrokerConfig) -> Sasl | None:
 def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option: str) -> Sasl | None:
     """How this node logs in on a listener of other nodes; None for a listener without SASL.
 
-    ``mechanism``: the value of ``option``; None where it is not set: the first mechanism with a login. ConfigError without a name
-    and a password for it.
+    ``mechanism``: the value of ``option``; None where it is not set: the first mechanism with a name and a password, otherwise
+    OAUTHBEARER where it is offered. ConfigError without a login.
     """
     if not config.protocol_map.get(listener, "PLAINTEXT").startswith("SASL_"):
         return None
-    from tidelog.config.listener_sasl import sasl_settings
+    from tidelog.config.listener_sasl import offered_mechanisms, sasl_settings
 
-    offered = sasl_settings(config.static, listener).mechanisms
+    offered = offered_mechanisms(config.static, listener)
     if mechanism is not None and mechanism not in offered:
         raise ConfigError(
             f"{option} is {mechanism}, but listener {listener} offers {', '.join(offered)} (sasl.enabled.mechanisms)."
         )
-    for name in [mechanism] if mechanism is not None else offered:
-        options = jaas.options if (jaas := offered[name].jaas) is not None else {}
-        if options.get("username") and options.get("password"):
-            from tidelog.client.settings import Sasl  # The settings of clients: only for a node that logs in.
+    from tidelog.client.settings import Sasl  # The settings of clients: only for a node that logs in.
 
+    tried = [mechanism] if mechanism is not None else offered
+    for name in [each for each in tried if each in BY_PASSWORD]:
+        settings = sasl_settings(config.static, listener).mechanisms[name]
+        options = settings.jaas.options if settings.jaas is not None else {}
+        if options.get("username") and options.get("password"):
             return Sasl(name, options["username"], options["password"])
-    wanted = (mechanism or next(iter(offered))).lower()
-    if wanted.upper() not in BY_PASSWORD:
+    if BY_TOKEN in tried:
+        from tidelog.server.cluster.token_source import token_source
+
+        return Sasl(BY_TOKEN, "", "", oauth=token_source(config.static, listener).oauth)
+    wanted = (mechanism or offered[0]).lower()
+    if wanted.upper() not in MECHANISMS:
         raise ConfigError(
             f"this node has no login for listener {listener}: it offers {wanted.upper()}, and nodes log in to each other by "
-            f"{', '.join(BY_PASSWORD)}. Let it offer one of them too (sasl.enabled.mechanisms), or give nodes a listener of "
+            f"{', '.join(MECHANISMS)}. Let it offer one of them too (sasl.enabled.mechanisms), or give nodes a listener of "
             f"their own ({option}, inter.broker.listener.name, controller.listener.names)."
         )
     raise ConfigError(
@@ -112,9 +145,20 @@ async def log_in(runtime: LoopRuntime, line: Line, login: NodeLogin, where: str)
 
     ``where``: the address, for errors.
     """
-    if login.sasl is None:
+    sasl, token = login.sasl, ""
+    if sasl is None:
         return
     import secrets  # Only where nodes log in.
 
-    opening = authentication(line.machine, login.sasl, where, secrets.token_urlsafe(NONCE_BYTES))
-    await line.log_in(opening, runtime.loop, runtime.rng.random())
+    if login.tokens is not None:
+        from dataclasses import replace
+
+        token = await login.tokens.token()
+        sasl = replace(sasl, password=token)
+    opening = authentication(line.machine, sasl, where, secrets.token_urlsafe(NONCE_BYTES))
+    try:
+        await line.log_in(opening, runtime.loop, runtime.rng.random())
+    except NotAuthenticated:
+        if login.tokens is not None:
+            login.tokens.refused(token)
+        raise

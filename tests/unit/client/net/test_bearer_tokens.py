@@ -3,61 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-import ssl
+import socket
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.certificates import Authority
+from tests.unit.client.net.token_endpoint import Endpoint
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net import bearer_tokens
 from tidelog.client.net.bearer_tokens import BearerTokens, fetch
 from tidelog.client.oauth import Grant, OAuth
-
-
-class Endpoint:
-    """Answers every request with ``status`` and ``body``, and keeps what it was asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self.status, self.body, self.headers = 200, b"", {}
-        self.asked: list[tuple[str, str, str]] = []
-        authority = Authority()
-        self.authorities = folder / "authority.pem"
-        self.authorities.write_text(authority.pem)
-        pair = folder / "pair.pem"
-        pair.write_text(authority.issue("login", "localhost").both)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(pair)
-        self.server = HTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                endpoint.asked.append((self.path, self.headers["Authorization"], body))
-                self.send_response(endpoint.status)
-                for name, value in endpoint.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(endpoint.body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
-
-    def oauth(self, **changes: Any) -> OAuth:
-        given = {"url": f"https://localhost:{self.server.server_port}/token?x=1", "client_id": "job", "client_secret": "hush"}
-        return OAuth(**{**given, "scope": "read", "authorities": str(self.authorities), **changes})
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +88,29 @@ def test_an_answer_that_comes_too_slowly_is_given_up(endpoint: Endpoint, monkeyp
     monkeypatch.setattr(bearer_tokens, "FETCH_S", 0.0)
     with pytest.raises(NoConnection):
         fetch(endpoint.oauth())
+
+
+def test_an_answer_that_comes_byte_by_byte_is_given_up_as_a_whole(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time."""
+    monkeypatch.setattr(bearer_tokens, "FETCH_S", 1.0)
+    over = threading.Event()
+
+    def trickle(listening: socket.socket) -> None:
+        taken, _ = listening.accept()
+        with contextlib.suppress(OSError), endpoint.context.wrap_socket(taken, server_side=True) as connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            while not over.wait(0.02):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=trickle, args=(listening,))
+        server.start()
+        try:
+            with pytest.raises(NoConnection, match=r"no whole answer within 1 s|timed out"):
+                fetch(endpoint.oauth(url=f"https://localhost:{listening.getsockname()[1]}/token"))
+        finally:
+            over.set()
+            server.join()
 
 
 def test_an_endpoint_is_asked_again_when_most_of_a_life_is_over() -> None:

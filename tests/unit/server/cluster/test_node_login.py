@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.security.tokens import EC, claims, jwks, signed
 from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.test_authenticating import SETTINGS, Place
+from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.broker import authentication
 from tidelog.broker.request import Session
 from tidelog.client import connection_opening
+from tidelog.client.oauth import CLIENT_ID, CLIENT_SECRET, URL, Grant, OAuth
 from tidelog.client.settings import Sasl
+from tidelog.config import listener_oauth
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tidelog.config.listener_gssapi import EXAMPLE
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
+from tidelog.server.cluster import node_tokens
 from tidelog.server.cluster.channels import ChannelError, Channels
 from tidelog.server.cluster.node_login import NodeLogin, broker_login, controller_login, own_login
+from tidelog.server.cluster.node_tokens import NodeTokens
 from tidelog.server.cluster.raft_channels import Peers
+from tidelog.server.cluster.token_source import token_source
 from tidelog.server.serving.connection_states import State
 
 RIGHT, WRONG = (NodeLogin(Sasl("PLAIN", "alice", password)) for password in ("secret", "wrong"))
@@ -196,6 +204,101 @@ def test_three_nodes_elect_forward_and_replicate_as_logged_in_users(tmp_path: Pa
 
     world.run(main)
     world.close()
+
+
+def accepting(folder: Path, *listeners: str) -> dict[str, str]:
+    """Settings of listeners that take the tokens of an issuer."""
+    keys = folder / "keys.json"
+    keys.write_bytes(jwks(EC))
+    names = [f"listener.name.{name}" for name in listeners]
+    return {
+        **{f"{name}.sasl.enabled.mechanisms": "OAUTHBEARER" for name in names},
+        **{f"{name}.oauthbearer.{listener_oauth.HANDLER}": listener_oauth.VALIDATOR for name in names},
+        listener_oauth.URL: keys.as_uri(),
+        listener_oauth.ISSUER: "https://issuer",
+        listener_oauth.AUDIENCE: "tidelog",
+    }
+
+
+def token_of(name: str, **changes: Any) -> str:
+    return signed(claims(time.time_ns() // 1_000_000, sub=name, **changes))
+
+
+def test_nodes_elect_forward_and_replicate_by_tokens(tmp_path: Path, logins: Logins) -> None:
+    """Each session is over at once, so every request follows a login with the token of its time."""
+    token = tmp_path / "token"
+    token.write_text(token_of("node", exp=int(time.time()) + 3600))
+    world = SeveralNodes(
+        tmp_path,
+        brokers=1,
+        given={
+            **accepting(tmp_path, "plaintext", "controller"),
+            "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+            "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+            URL: token.as_uri(),
+        },
+    )
+
+    async def main() -> None:
+        await world.start()
+        assert await world.create(4, "t", replicas=4) == 0
+
+        def in_sync() -> bool:
+            topic = world.nodes[4].parts.broker.image.topics.by_name.get("t")
+            return topic is not None and len(topic.partitions[0].isr) == 4
+
+        await world.until(in_sync)
+        for node in world.nodes.values():
+            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
+                served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
+                assert {str(each.session.principal) for each in served} <= {"User:node"}, listener.name
+
+    world.run(main)
+    world.close()
+
+
+def test_a_token_that_a_node_refuses_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(node_tokens, "LEAST_BETWEEN_S", 0.0)
+    given = {**accepting(tmp_path, "outside"), URL: "https://issuer/token", CLIENT_ID: "node", CLIENT_SECRET: "canary"}
+    grants = [Grant(token_of("node", aud="another service")), Grant(token_of("node"))]
+
+    async def main(place: Place) -> None:
+        tokens = NodeTokens("OUTSIDE", token_source(given, "OUTSIDE"), place.runtime, lambda _: grants.pop(0))
+        sasl = Sasl("OAUTHBEARER", "", "", oauth=OAuth(url="https://issuer/token"))
+        channel = Channels(place.runtime, "1", NodeLogin(sasl, tokens=tokens)).to("127.0.0.1", place.listener.port, "p")
+        with pytest.raises(ChannelError, match="refuses the token"):
+            await channel.ask(DescribeClusterRequest(), timeout_ms=5000)
+        while grants:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        while place.principals() != ["User:node"]:
+            try:
+                await channel.ask(DescribeClusterRequest(), timeout_ms=5000)
+            except ChannelError:
+                await asyncio.sleep(0.001)
+        channel.close()
+
+    run(main, given)
+    assert caplog.text.count("this node cannot log in") == 1
+    assert "canary" not in caplog.text
+
+
+def test_a_node_logs_in_by_a_token_where_that_is_named_or_there_is_no_password(tmp_path: Path) -> None:
+    given = {**SETTINGS, **accepting(tmp_path, "outside"), "inter.broker.listener.name": "OUTSIDE"}
+    option = "sasl.mechanism.inter.broker.protocol"
+    with pytest.raises(ConfigError, match=r"cannot log in on listener OUTSIDE by OAUTHBEARER: .*token\.endpoint\.url"):
+        own_login(BrokerConfig.from_properties(given), "OUTSIDE", None, option)
+    given |= {URL: "file:///run/token"}
+    expected = Sasl("OAUTHBEARER", "", "", oauth=OAuth(file="/run/token"))
+    assert own_login(BrokerConfig.from_properties(given), "OUTSIDE", None, option) == expected
+    given["listener.name.outside.sasl.enabled.mechanisms"] = "OAUTHBEARER,PLAIN"
+    both = BrokerConfig.from_properties(given)
+    assert own_login(both, "OUTSIDE", "OAUTHBEARER", option) == expected
+    assert (
+        own_login(both, "OUTSIDE", None, option) == own_login(both, "OUTSIDE", "PLAIN", option) == Sasl("PLAIN", "node", "n0de")
+    )
 
 
 def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
