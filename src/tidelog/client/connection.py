@@ -65,6 +65,8 @@ class ClientConnection:
         self._waiting: deque[tuple[int, int, int]] = deque()
         self._reader = FrameReader(max_response_bytes, max_plain_bytes=max_response_bytes)
         self._served: dict[int, tuple[int, int]] | None = None
+        self.session_ms: int | None = None
+        """How long the last login holds, 0 for as long as the connection; None before the first one."""
         self.features: dict[str, int] = {}
         """Levels of the cluster's finalized features (KIP-584), as reported by the broker; empty if it is too old."""
 

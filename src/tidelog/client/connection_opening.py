@@ -47,10 +47,15 @@ class SessionClock:
     def __init__(self) -> None:
         self._due_s: float | None = None
 
-    def began(self, lifetime_ms: int, now_s: float, spread: float) -> None:
-        """A session of ``lifetime_ms`` (0: no end) begins. ``spread``: random, from 0.0 to 1.0."""
+    def began(self, lifetime_ms: int, asked_s: float, answered_s: float, spread: float) -> None:
+        """A session of ``lifetime_ms`` (0: no end) begins with a login from ``asked_s`` to ``answered_s``. ``spread``: random,
+        from 0.0 to 1.0.
+
+        The session counts from the first of the two times, the second in which a broker refuses another login from the last.
+        """
         share = EARLIEST_SHARE + (LATEST_SHARE - EARLIEST_SHARE) * spread
-        self._due_s = now_s + max(lifetime_ms / 1000 * share, LEAST_BETWEEN_S) if lifetime_ms > 0 else None
+        due_s = max(asked_s + lifetime_ms / 1000 * share, answered_s + LEAST_BETWEEN_S)
+        self._due_s = due_s if lifetime_ms > 0 else None
 
     def is_due(self, now_s: float) -> bool:
         """Whether the client logs in again before its next request. A login after the end of the session is in time, too:
@@ -77,6 +82,11 @@ def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: s
     from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
     without = f"{address} has no SASL there: set {prefix}security.protocol to PLAINTEXT or SSL."
+    if machine.session_ms is not None:
+        without = (
+            f"{address} refuses to renew this login, which holds for {machine.session_ms} ms: brokers take one login a second on "
+            "a connection. Let logins hold for seconds: raise connections.max.reauth.ms there, or the life of the credential."
+        )
     try:
         shake = yield machine.request(SaslHandshakeRequest(mechanism=sasl.mechanism))
     except UnsupportedByBroker as error:
@@ -101,5 +111,6 @@ def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: s
         except ProtocolViolation as violation:
             raise NotAuthenticated(f"{sasl.mechanism} with {address} failed: {violation}") from violation
         if message is None:
-            return int(answer.session_lifetime_ms)
+            machine.session_ms = int(answer.session_lifetime_ms)
+            return machine.session_ms
     raise NotAuthenticated(f"{sasl.mechanism} with {address} does not come to an end")

@@ -78,10 +78,27 @@ def test_a_client_logs_in_again_at_the_end_of_most_of_a_session_and_not_within_a
 ) -> None:
     clock = SessionClock()
     assert not clock.is_due(1e9)
-    clock.began(lifetime_ms, 100.0, spread)
+    clock.began(lifetime_ms, 100.0, 100.0, spread)
     assert [clock.is_due(100.0 + due_s + step) for step in (-0.01, 0.01, 60.0)] == [False, True, True]
-    clock.began(0, 200.0, spread)
+    clock.began(0, 200.0, 200.0, spread)
     assert not clock.is_due(1e9)
+
+
+@pytest.mark.parametrize(("lifetime_ms", "due_s"), [(10_000, 8.5), (2_000, 2.6)])
+def test_a_slow_login_is_followed_by_another_one_a_second_after_its_end(lifetime_ms: int, due_s: float) -> None:
+    clock = SessionClock()
+    clock.began(lifetime_ms, 100.0, 101.5, 0.0)
+    assert [clock.is_due(100.0 + due_s + step) for step in (-0.01, 0.01)] == [False, True]
+
+
+def test_a_login_that_is_refused_as_too_soon_says_what_to_change() -> None:
+    again = machine(*SERVED)
+    opened(authentication(again, PLAIN, "b:1", "n"), SaslHandshakeResponse(), SaslAuthenticateResponse(session_lifetime_ms=900))
+    refusal = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    with pytest.raises(NotAuthenticated, match=r"holds for 900 ms: .* one login a second .* raise connections\.max\.reauth\.ms"):
+        opened(authentication(again, PLAIN, "b:1", "n"), refusal)
+    with pytest.raises(NotAuthenticated, match="has no SASL there"):
+        opened(authentication(machine(*SERVED), PLAIN, "b:1", "n"), refusal)
 
 
 def test_a_token_that_is_refused_is_acknowledged_before_the_login_fails() -> None:

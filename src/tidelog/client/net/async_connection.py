@@ -94,8 +94,9 @@ class Line(asyncio.BufferedProtocol):
     async def log_in(self, login: Opening, loop: asyncio.AbstractEventLoop, spread: float) -> None:
         """Run a login, the first or a later one; nothing else may be sent meanwhile. Raises what ``converse`` raises, and
         NotAuthenticated. ``spread``: see ``SessionClock``."""
-        begun = loop.time()
-        self._session.began(await self.converse(login, loop), begun, spread)
+        asked_s = loop.time()
+        lifetime_ms = await self.converse(login, loop)
+        self._session.began(lifetime_ms, asked_s, loop.time(), spread)
 
     def session_ends(self, now_s: float) -> bool:
         """Whether the client has to log in again before it sends more. ``now_s``: the time of the loop."""

@@ -139,9 +139,9 @@ class BrokerSocket:
 
     def _log_in(self) -> None:
         if self._credentials is not None:
-            begun = self._now()
+            asked_s = self._now()
             lifetime_ms = self._converse(self._credentials.login(self._machine, self.address))
-            self._session.began(lifetime_ms, begun, random.random())
+            self._session.began(lifetime_ms, asked_s, self._now(), random.random())
 
     def _converse(self, conversation: Opening) -> int:
         try:
