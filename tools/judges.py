@@ -5,8 +5,9 @@ DIR holds the judges: a program of each name in JUDGES below, and ``broker.prope
 A judge takes the addresses of nodes, or ``launch:PROGRAM`` for a program that starts them (``compat/launcher``); it prints a line
 ``FAIL  CASE | ...`` for each case that failed, and last ``NAME: P passed, F failed, S skipped``. Each gets fresh nodes, one or,
 with ``--nodes 3``, three that are one cluster; how many the launcher starts, the judge says. ``compat/gaps.txt`` has the reason
-for each failure that we know of; the exit status is 1 when one fails without a reason. Named judges only are run when names are
-given; the others keep the rows they have on the page.
+for each failure that we know of, and for each skipped case where the judge's log names it (``log: FILE``, as `go test -v` writes
+one); the exit status is 1 when one has no reason. Named judges only are run when names are given; the others keep the rows they
+have on the page.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run by its path, as the Makefile does
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.judged_nodes import NotStarted, environment, nodes
+from tools.judged_nodes import PASSWORD, USER, NotStarted, environment, nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 GAPS = ROOT / "compat" / "gaps.txt"
@@ -33,6 +34,8 @@ PAGE = ROOT / "docs" / "compat.md"
 RESULTS = ROOT / "compat" / "results.json"
 LAUNCHER = ROOT / "compat" / "launcher"
 TALLY = re.compile(r"^[\w-]+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+LOG = re.compile(r"^log: (.+)$", re.MULTILINE)
+SKIPPED = re.compile(r"^\s*--- SKIP: (\S+)", re.MULTILINE)
 FAILED = re.compile(r"^FAIL  (\S+) \|", re.MULTILINE)
 LIMIT_S = 1800
 FRANZ_GO = (
@@ -52,6 +55,8 @@ class Judge:
     mode: str = "full"
     launched: bool = False
     settings: tuple[tuple[str, str], ...] = ()
+    scram: tuple[str, str] | None = None
+    """The environment variables that get the credentials of a SCRAM user and the addresses of listeners where it logs in."""
     of_several: bool = True
     """Whether it has something to say of several nodes; one that starts its nodes itself does so by the way."""
 
@@ -68,6 +73,7 @@ JUDGES = (
         "tests of the Go client franz-go v1.22.2, but for share groups",
         mode="quick",
         settings=(("RUN", FRANZ_GO),),
+        scram=("KGO_TEST_SCRAM", "KGO_TEST_SCRAM_SEEDS"),
     ),
 )
 
@@ -85,6 +91,8 @@ class Result:
     revision: str
     failures: list[str] = field(default_factory=list)
     nodes: int = 1
+    skips: list[str] = field(default_factory=list)
+    """The skipped cases that the judge's log names."""
 
     @property
     def key(self) -> str:
@@ -120,8 +128,10 @@ def run(judge: Judge, folder: Path, revision: str, count: int) -> Result:
         said = ask([program, f"launch:{LAUNCHER}", judge.mode], dict(judge.settings))
     else:
         try:
-            with nodes(expected_settings((folder / "broker.properties").read_text()), count) as addresses:
-                said = ask([program, addresses, judge.mode], dict(judge.settings))
+            wanted = expected_settings((folder / "broker.properties").read_text())
+            with nodes(wanted, count, scram=judge.scram is not None) as at:
+                login = dict(zip(judge.scram or (), (f"{USER}:{PASSWORD}", at.scram), strict=False))
+                said = ask([program, at.plain, judge.mode], {**dict(judge.settings), **login})
         except NotStarted as failure:
             raise NoVerdict(str(failure)) from failure
     return verdict(judge.name, said, int(time.monotonic() - began), revision, count)
@@ -151,7 +161,17 @@ def verdict(name: str, said: str, seconds: int, revision: str, count: int = 1) -
         raise NoVerdict(f"{name} ended without a tally:\n{said[-2000:]}")
     passed, failed, skipped = (int(count) for count in tallies[-1])
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return Result(name, passed, failed, skipped, seconds, date, revision, sorted(set(FAILED.findall(said))), count)
+    failures = sorted(set(FAILED.findall(said)))
+    return Result(name, passed, failed, skipped, seconds, date, revision, failures, count, skipped_cases(said))
+
+
+def skipped_cases(said: str) -> list[str]:
+    """The cases that a log named in the output calls skipped, as `go test -v` does; empty without such a log."""
+    found: set[str] = set()
+    for name in LOG.findall(said):
+        if (path := Path(name)).is_file():
+            found.update(SKIPPED.findall(path.read_text(errors="replace")))
+    return sorted(found)
 
 
 def read_gaps(text: str) -> list[tuple[str, re.Pattern[str], str]]:
@@ -194,7 +214,9 @@ def page(results: Mapping[str, Result], gaps: list[tuple[str, re.Pattern[str], s
         for judge in JUDGES:
             found = results.get(key_of(judge.name, count))
             if found is not None and found.failures:
-                lines += ["", f"### {found.key}", "", *_reasons(found, gaps)]
+                lines += ["", f"### {found.key}", "", *_reasons(found.name, found.failures, gaps)]
+            if found is not None and found.skips:
+                lines += ["", f"### {found.key}: skipped", "", *_reasons(found.name, found.skips, gaps)]
     return "\n".join(lines) + "\n"
 
 
@@ -208,10 +230,10 @@ def _rows(results: Mapping[str, Result], count: int) -> list[str]:
     return rows
 
 
-def _reasons(result: Result, gaps: list[tuple[str, re.Pattern[str], str]]) -> list[str]:
+def _reasons(judge: str, named: list[str], gaps: list[tuple[str, re.Pattern[str], str]]) -> list[str]:
     reasons: dict[str, list[str]] = {}
-    for case in result.failures:
-        reasons.setdefault(reason_for(gaps, result.name, case) or "**not explained yet**", []).append(case)
+    for case in named:
+        reasons.setdefault(reason_for(gaps, judge, case) or "**not explained yet**", []).append(case)
     return [f"- {reason}: {', '.join(f'`{case}`' for case in cases)}" for reason, cases in reasons.items()]
 
 
@@ -267,7 +289,7 @@ def main(arguments: list[str]) -> int:
             continue
         results[result.key] = result
         print(f"{result.key}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped, {result.seconds} s")
-        for case in result.failures:
+        for case in result.failures + result.skips:
             if reason_for(gaps, judge.name, case) is None:
                 print(f"  not explained: {case}")
                 status = status or 1

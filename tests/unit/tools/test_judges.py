@@ -49,6 +49,18 @@ def test_the_page_has_each_failure_under_its_reason_and_names_what_has_none() ->
     assert "- **not explained yet**: `Test.five`" in text
 
 
+def test_skipped_cases_that_the_log_names_have_a_reason_or_none(tmp_path: Path) -> None:
+    log = tmp_path / "go.log"
+    log.write_text("--- PASS: TestOne (0.1s)\n--- SKIP: TestTwo (0.00s)\n    --- SKIP: TestThree/part (0.00s)\n")
+    result = verdict("franz-go", f"log: {log}\nfranz-go: 1 passed, 0 failed, 2 skipped\n", 9, "abc")
+    assert result.skips == ["TestThree/part", "TestTwo"]
+    text = page({result.key: result}, read_gaps("franz-go TestTwo served later\n"))
+    assert "### franz-go: skipped" in text
+    assert "- served later: `TestTwo`" in text
+    assert "- **not explained yet**: `TestThree/part`" in text
+    assert verdict("kafka-cli", SAID, 9, "abc").skips == []
+
+
 def test_judges_have_names_of_their_own_and_the_launcher_can_be_run() -> None:
     assert len({judge.name for judge in JUDGES}) == len(JUDGES)
     assert LAUNCHER.stat().st_mode & 0o111
