@@ -22,7 +22,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Outgoing
-from tidelog.broker.api import Route
+from tidelog.broker.api import NOTHING, Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, Session, TokenAnswer
@@ -110,7 +110,8 @@ def sasl_listener(
     audit: LoginAudit | None = None,
 ) -> SaslListener:
     """A listener that serves these APIs to clients that authenticate by one of these mechanisms."""
-    refusing = {key: replace(route, handler=_illegal_state) for key, route in apis.items()}
+    # Nothing is asked for such a client: neither the ACLs nor, by forwarding, the active controller.
+    refusing = {key: replace(route, handler=_illegal_state, needs=NOTHING, forwards=False) for key, route in apis.items()}
     return SaslListener(
         mechanisms=mechanisms,
         dispatcher=Dispatcher(node, apis),

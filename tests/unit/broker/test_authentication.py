@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell
 from tidelog.broker.authentication import (
@@ -20,10 +21,13 @@ from tidelog.broker.authentication import (
 from tidelog.broker.request import Session
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode, ProtocolViolation
+from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tidelog.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tidelog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tidelog.security.plain import PlainServer, fixed_users
@@ -66,7 +70,7 @@ class Client:
         self.failures: list[str] = []
         self.audited: list[tuple[str, ...]] = []
         self.opened = 0
-        world = NodeWorld()
+        self.world = world = NodeWorld()
         users = fixed_users({"alice": "secret", "bob": "secret"})
         self.listener: SaslListener = sasl_listener(
             world.broker,
@@ -276,6 +280,39 @@ def test_another_request_in_the_middle_is_answered_in_its_own_layout() -> None:
     refused = greeting.ask(ApiVersionsRequest(), 2, ApiVersionsResponse)
     assert refused.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert refused.api_keys == []
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_in_the_middle_of_a_login_tells_nothing_of_the_cluster(version: int) -> None:
+    """Neither topics nor their ids, brokers or the cluster's id, as in Kafka."""
+    for names in (None, ["there", "missing"]):
+        client = Client()
+        client.world.create("there")
+        client.shake()
+        asked = [MetadataRequestTopic(name=name) for name in names or ()]
+        request = MetadataRequest(topics=asked if names or version == 0 else None)
+        answer: MetadataResponse = client.ask(request, version, MetadataResponse)
+        assert (answer.brokers, answer.cluster_id, answer.controller_id) == ([], None, -1)
+        assert [(each.error_code, each.name, each.topic_id, each.partitions) for each in answer.topics] == [
+            (ErrorCode.ILLEGAL_SASL_STATE, name, ZERO_UUID, []) for name in names or ()
+        ]
+        assert answer.error_code == (ErrorCode.ILLEGAL_SASL_STATE if version >= 13 else 0)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_no_permission_and_no_controller_is_asked_in_the_middle_of_a_login(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is ANONYMOUS there, which may be a super user."""
+    monkeypatch.setattr(NodeWorld().controller.__class__, "is_here", here)
+    for request, response in (
+        (CreateAclsRequest([AclCreation()]), CreateAclsResponse),
+        (DescribeAclsRequest(), DescribeAclsResponse),
+    ):
+        client = Client()
+        access = client.world.broker.access = Allowing()
+        client.shake()
+        answer: Any = client.ask(request, 3, response)
+        code = answer.results[0].error_code if isinstance(answer, CreateAclsResponse) else answer.error_code
+        assert (code, access.loud) == (ErrorCode.ILLEGAL_SASL_STATE, [])
 
 
 def test_a_large_request_in_the_middle_is_not_even_decoded() -> None:

@@ -101,8 +101,10 @@ def _described(
 
 def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> MetadataResponse:
     """The error for each requested topic, or for every topic if all were requested. The brokers are listed all the same, so
-    that the client knows where to retry."""
+    that the client knows where to retry. A client that has not authenticated gets only what it said itself."""
     request, version, image = question.read(), ctx.api_version, ctx.image
+    if error.code is ErrorCode.ILLEGAL_SASL_STATE:
+        return _nothing(request, version, error.code)
     asked: Iterable[TopicImage | MetadataRequestTopic] = request.topics or ()
     if _asks_for_all(request, version):
         hidden = _hidden_if_known(ctx, request)
@@ -118,6 +120,21 @@ def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> Metadat
     response = _response(ctx, request, version, image, _endpoints(ctx, image), topics)
     if version >= ERROR_FROM and not topics:
         response.error_code = error.code
+    return response
+
+
+def _nothing(request: MetadataRequest, version: int, code: ErrorCode) -> MetadataResponse:
+    """The error without anything about the cluster, as Apache Kafka answers in the middle of a login."""
+    response = MetadataResponse(
+        topics=[
+            MetadataResponseTopic(
+                error_code=code, name=each.name or ("" if version < _NULL_NAME_FROM else None), topic_id=each.topic_id
+            )
+            for each in request.topics or ()
+        ]
+    )
+    if version >= ERROR_FROM:
+        response.error_code = code
     return response
 
 
