@@ -43,7 +43,7 @@ of tags would keep the loop for a tenth of a second."""
 MOST_GREETINGS = 10
 """A client that has not found a version or a name that is accepted after so many ApiVersions is disconnected."""
 LEAST_BETWEEN_MS = 1000
-"""A client may re-authenticate once a second."""
+"""From one re-authentication to the next. The first may come at once, as in Kafka: a session may be shorter than this."""
 
 
 class Stage(Enum):
@@ -254,6 +254,8 @@ class Authentication:
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM, offered
         # A client that authenticates again keeps its mechanism; as in Kafka, another one fails with its first token.
         self._server = None if self._mechanism not in ("", mechanism) else found.begin()
+        if self.stage is Stage.OPEN:
+            self._again_at_ms = self._listener.monotonic_ms() + LEAST_BETWEEN_MS
         self._mechanism = self._mechanism or mechanism
         self.stage = Stage.TOKENS if version else Stage.RAW
         return ErrorCode.NONE, offered
@@ -310,7 +312,6 @@ class Authentication:
             lifetimes.append(left)
         now_ms = self._listener.monotonic_ms()
         self._expires_at_ms = now_ms + min(lifetimes) if lifetimes else None
-        self._again_at_ms = now_ms + LEAST_BETWEEN_MS
         self._server = None
         session.principal = outcome.principal
         session.token_authenticated = outcome.by_token
