@@ -21,6 +21,7 @@ from tidelog.broker.deferred import loaded
 from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
+from tidelog.broker.request_entries import bounded
 from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
@@ -43,6 +44,8 @@ class _Served:
         self.first, self.last = route.api.versions
         self.handler: Handler = forwarding(route) if route.forwards else loaded(route.handler)
         self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
+        if route.read is None and route.needs.on_cluster is None and route.api.between_brokers_from is None:
+            self.read = bounded(self.read)
         self.refuse = route.api.refuse
         self.needs = None if route.forwards else route.needs.on_cluster
         """The operation on the cluster without which the request is refused; None where the handler or the controller asks."""

@@ -16,6 +16,7 @@ from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERR
 from tidelog.broker.authorization import allowed, allowed_by_cluster, allows, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused
 from tidelog.broker.node import BrokerContext
+from tidelog.broker.request_entries import bounded
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
 from tidelog.model.acl import AclOperation, ResourceType
@@ -31,6 +32,7 @@ from tidelog.protocol.messages.metadata import (
 )
 
 _NULL_NAME_FROM = 12
+_READ = bounded(MetadataRequest.read)
 _NOTHING: frozenset[str] = frozenset()
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -51,8 +53,8 @@ class Question:
         self.version = version
 
     def read(self) -> MetadataRequest:
-        """The decoded request; ProtocolViolation if it is invalid."""
-        return MetadataRequest.read(self.body, 0, self.version)
+        """The decoded request; ProtocolViolation if it is invalid or names too many topics."""
+        return _READ(self.body, 0, self.version)
 
 
 def read(frame: memoryview, position: int, version: int) -> Question:
