@@ -51,6 +51,14 @@ class Kdc:
         self.extract(principal, keytab)
         return keytab
 
+    def change(self, principal: str, *flags: str) -> None:
+        """Changes what the KDC knows of a principal, such as ``-expire yesterday``."""
+        self._run("kadmin.local", "modprinc", *flags, principal)
+
+    def remove(self, principal: str) -> None:
+        """The KDC does not know this principal any more."""
+        self._run("kadmin.local", "delprinc", "-force", principal)
+
     def extract(self, principal: str, keytab: Path) -> None:
         """Gives the principal a new key, and adds that to a keytab."""
         self._run("kadmin.local", "ktadd", "-k", str(keytab), principal)
@@ -82,10 +90,10 @@ class Kdc:
             time.sleep(0.05)
 
 
-def kinit(kdc: Kdc, principal: str, keytab: Path, cache: Path) -> None:
+def kinit(kdc: Kdc, principal: str, keytab: Path, cache: Path, *flags: str) -> None:
     """A ticket for the client libraries that only read a cache."""
     done = subprocess.run(
-        ["/usr/bin/kinit", "-k", "-t", str(keytab), "-c", str(cache), principal],
+        ["/usr/bin/kinit", *flags, "-k", "-t", str(keytab), "-c", str(cache), principal],
         env={**os.environ, **kdc.environment},
         capture_output=True,
         text=True,

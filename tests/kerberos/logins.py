@@ -7,13 +7,10 @@ and kcat, and ``pip install gssapi``. confluent-kafka's wheels have no GSSAPI; k
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import aiokafka
@@ -22,89 +19,11 @@ import kafka
 import pytest
 
 from tests.interop.java import JavaFailed, JavaSide, as_text
-from tests.interop.nodes import Node, free_ports, running
-from tests.kerberos.kdc import REALM, Kdc, kinit
+from tests.kerberos.kdc import REALM
+from tests.kerberos.realm import REAUTH_MS, Realm
 
 LIMIT_S = 30
-REAUTH_MS = 2000
-RULES = "RULE:[1:$1@$0](eve@.*),DEFAULT"
 RECORDS = [{"partition": 0, "key": None, "value": as_text(b"v"), "timestamp": 1, "headers": []}]
-MODULE = "com.sun.security.auth.module.Krb5LoginModule"
-
-
-class Realm:
-    """A node with tickets, its KDC, and the keytabs of clients."""
-
-    def __init__(self, node: Node, kdc: Kdc, ports: list[int], keytabs: dict[str, Path]) -> None:
-        self.node, self.kdc, self.keytabs = node, kdc, keytabs
-        self.port = ports[0]
-        self.long, self.short = (f"localhost:{port}" for port in ports)
-
-    def become(self, user: str) -> Path:
-        """Makes a ticket of this user the one that libraries of this process, and kcat, find."""
-        cache = self.kdc.home / f"{user}.cache"
-        kinit(self.kdc, user, self.keytabs[user], cache)
-        os.environ["KRB5CCNAME"] = str(cache)
-        return cache
-
-    def jaas(self, user: str) -> dict[str, str]:
-        entry = f'{MODULE} required useKeyTab=true storeKey=true keyTab="{self.keytabs[user]}" principal="{user}@{REALM}";'
-        return {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "GSSAPI",
-            "sasl.kerberos.service.name": "kafka",
-            "sasl.jaas.config": entry,
-            "max.block.ms": "20000",
-        }
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    """A realm that this process and its children use."""
-    made = Kdc(tmp_path_factory.mktemp("kdc"))
-    before = dict(os.environ)
-    os.environ.update(made.environment, JAVA_TOOL_OPTIONS=f"-Djava.security.krb5.conf={made.config}")
-    try:
-        with made.running():
-            yield made
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@pytest.fixture(scope="module")
-def java(kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSide]:
-    """A JVM that knows the realm."""
-    side = JavaSide(tmp_path_factory.mktemp("java") / "java.log")
-    yield side
-    side.close()
-
-
-@pytest.fixture(scope="module")
-def realm(kdc: Kdc, java: JavaSide, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
-    keytabs = {user: kdc.add(user) for user in ("ann", "bob", "eve")}
-    keytabs["brief"] = kdc.add("brief", max_life="10s")
-    ports = free_ports(4)
-    named = dict(zip(("PLAINTEXT", "CONTROLLER", "LONG", "SHORT"), ports, strict=True))
-    jaas = (
-        f'{MODULE} required useKeyTab=true storeKey=true keyTab="{kdc.add("kafka/localhost")}" '
-        f'principal="kafka/localhost@{REALM}";'
-    )
-    properties = {
-        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in named.items()),
-        "advertised.listeners": ",".join(f"{name}://localhost:{port}" for name, port in named.items() if name != "CONTROLLER"),
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LONG:SASL_PLAINTEXT,SHORT:SASL_PLAINTEXT",
-        "listener.name.long.gssapi.sasl.jaas.config": jaas,
-        "listener.name.short.gssapi.sasl.jaas.config": jaas,
-        "listener.name.short.connections.max.reauth.ms": str(REAUTH_MS),
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.kerberos.principal.to.local.rules": RULES,
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:ann",
-    }
-    node = Node("tidelog", tmp_path_factory.mktemp("realm"), java, properties, ports=ports[:2])
-    with running(node) as started:
-        yield Realm(started, kdc, ports[2:], keytabs)
 
 
 def python_settings(bootstrap: str) -> dict[str, Any]:

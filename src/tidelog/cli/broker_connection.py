@@ -75,7 +75,9 @@ def client_settings(bootstrap: str, command_config: str | None, client_id: str) 
         found = settings_files.client_settings(parse(text_of(command_config)))
         own = found.settings
         if "process.roles" in own:
-            own = {name: text for name, text in own.items() if name in KNOWN}
+            # The name of the service is there for the node's listeners.
+            kerberos = () if own.get("sasl.mechanism") == "GSSAPI" else ("sasl.kerberos.",)
+            own = {name: text for name, text in own.items() if name in KNOWN and not name.startswith(kerberos)}
         try:
             return parse_admin_settings({"client.id": client_id, **own}, bootstrap)
         except ConfigError as error:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidelog.cli import refusal
 from tidelog.cli.refusal import text_of
+from tidelog.config.jaas import KERBEROS_MODULE
 from tidelog.config.properties import parse, parse_overrides
 from tidelog.config.providers import PROVIDERS, without_values
 from tidelog.model.errors import ConfigError
@@ -179,6 +180,11 @@ def _strategy(value: str) -> dict[str, str]:
 
 def _jaas(value: str) -> dict[str, str]:
     """The user and password from the JAAS login module for PLAIN or SCRAM."""
+    if KERBEROS_MODULE in value:
+        raise ConfigError(
+            "The console and perf tools run on librdkafka, whose packages for Python are built without GSSAPI. With a build that "
+            "has it, set sasl.kerberos.service.name, sasl.kerberos.keytab and sasl.kerberos.principal, not sasl.jaas.config."
+        )
     fields = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS_FIELD.findall(value)}
     if fields.keys() != {"username", "password"}:
         raise ConfigError(

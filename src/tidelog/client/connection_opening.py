@@ -14,6 +14,7 @@ from tidelog.client.failures import NotAuthenticated
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 
 if TYPE_CHECKING:
+    from tidelog.client.sasl import Initiator
     from tidelog.client.settings import Sasl
 
 Opening = Generator[bytes, Any, int]
@@ -71,11 +72,13 @@ def versions(machine: ClientConnection) -> Opening:
     return 0
 
 
-def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "") -> Opening:
+def authentication(
+    machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "", ticket: Initiator | None = None
+) -> Opening:
     """Authenticate the client, on a new connection or again on one that is open. NotAuthenticated when that fails.
 
     ``sasl``: for OAUTHBEARER with the token as the password. ``nonce``: see ``ScramConversation``; ``prefix``: what users write
-    before setting names.
+    before setting names; ``ticket``: for GSSAPI.
     """
     from tidelog.client.sasl import conversation
     from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -98,13 +101,13 @@ def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: s
         raise NotAuthenticated(
             f"{address} does not take {sasl.mechanism}, but {offered}: set {prefix}sasl.mechanism to one of them."
         )
-    talk = conversation(sasl, nonce)
+    talk = conversation(sasl, nonce, ticket)
     message: bytes | None = talk.first()
     for _ in range(_SASL_ROUNDS):
         answer = yield machine.request(SaslAuthenticateRequest(auth_bytes=message or b""))
         if answer.error_code:
             why = answer.error_message or ErrorCode(answer.error_code).name
-            who = f"user {sasl.username!r}" if sasl.username else "the token"
+            who = f"user {sasl.username!r}" if sasl.username else "the token" if ticket is None else "the ticket"
             raise NotAuthenticated(f"{address} refuses {who} ({sasl.mechanism}): {why}")
         try:
             message = talk.answer(bytes(answer.auth_bytes))

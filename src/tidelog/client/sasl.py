@@ -1,7 +1,9 @@
-"""The client's side of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) and OAUTHBEARER (RFC 7628), bytes in, bytes out.
+"""The client's side of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677), OAUTHBEARER (RFC 7628) and GSSAPI (RFC 4752), bytes in,
+bytes out.
 
 The caller supplies the nonce and carries the bytes in SaslAuthenticate requests. Invariant: SCRAM completes only after the server
-has proved that it knows the password too; PLAIN and OAUTHBEARER have no such proof and are meant for TLS.
+has proved that it knows the password too, and GSSAPI after it has proved to be the one that the ticket is for; PLAIN and
+OAUTHBEARER have no such proof and are meant for TLS.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+from typing import Protocol
 
 from tidelog.client.settings import Sasl
 from tidelog.model.errors import ProtocolViolation
@@ -19,6 +22,9 @@ MAX_ITERATIONS = 1_000_000
 """Without a limit a hostile server could make a client compute for hours."""
 MAX_MESSAGE_BYTES = 8192
 MAX_REFUSAL_BYTES = 200
+MAX_TICKET_BYTES = 64 * 1024
+NO_LAYER = b"\x01\0\0\0"
+"""The choice of no security layer, and so of no largest message (RFC 4752, 3.3)."""
 
 
 class PlainConversation:
@@ -105,11 +111,65 @@ class BearerConversation:
         return b"\x01"
 
 
-Conversation = PlainConversation | ScramConversation | BearerConversation
+class Initiator(Protocol):
+    """One login by a Kerberos ticket, the client's side of RFC 2743. Its methods raise ProtocolViolation."""
+
+    @property
+    def first(self) -> bytes:
+        """The first token. It exists before the conversation, because the ticket may come from a KDC."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the broker has proved who it is."""
+        ...
+
+    def step(self, token: bytes) -> bytes:
+        """The client's next token; empty where it has none."""
+        ...
+
+    def wrap(self, message: bytes) -> bytes:
+        """The message with a checksum, not encrypted."""
+        ...
+
+    def unwrap(self, message: bytes) -> bytes:
+        """The content of the broker's message, whose checksum is right."""
+        ...
 
 
-def conversation(sasl: Sasl, nonce: str) -> Conversation:
-    """The conversation for the mechanism."""
+class GssapiConversation:
+    """Shows a ticket until the broker has proved who it is, then agrees that nothing after the login is wrapped."""
+
+    def __init__(self, ticket: Initiator) -> None:
+        self._ticket = ticket
+        self._agreed = False
+
+    def first(self) -> bytes:
+        """The first message."""
+        return self._ticket.first
+
+    def answer(self, server: bytes) -> bytes | None:
+        """The next message; None when the exchange is complete. ProtocolViolation for an invalid server message."""
+        if len(server) > MAX_TICKET_BYTES:
+            raise ProtocolViolation(f"a GSSAPI message of {len(server)} bytes, allowed are {MAX_TICKET_BYTES}")
+        if self._agreed:
+            return None
+        if not self._ticket.complete:
+            return self._ticket.step(server)
+        offer = self._ticket.unwrap(server)
+        if len(offer) != len(NO_LAYER) or not offer[0] & NO_LAYER[0]:
+            raise ProtocolViolation("the broker wants messages to be wrapped after the login, which Kafka has no form for")
+        self._agreed = True
+        return self._ticket.wrap(NO_LAYER)
+
+
+Conversation = PlainConversation | ScramConversation | BearerConversation | GssapiConversation
+
+
+def conversation(sasl: Sasl, nonce: str, ticket: Initiator | None = None) -> Conversation:
+    """The conversation for the mechanism. ``ticket``: for GSSAPI."""
+    if ticket is not None:
+        return GssapiConversation(ticket)
     if sasl.mechanism == "OAUTHBEARER":
         return BearerConversation(sasl)
     return PlainConversation(sasl) if sasl.mechanism == "PLAIN" else ScramConversation(sasl, nonce)

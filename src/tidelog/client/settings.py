@@ -15,12 +15,13 @@ from tidelog.config.listeners import parse_address
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tidelog.client.kerberos import Kerberos
     from tidelog.client.oauth import OAuth
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 STORE_TYPES = ("PEM", "PKCS12", "JKS")
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 _JAAS = r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))"""
@@ -37,6 +38,8 @@ class Sasl:
     """Whether these are the id and the HMAC (base64) of a delegation token (KIP-48); SCRAM only."""
     oauth: OAuth | None = None
     """Where the tokens of OAUTHBEARER come from; each is the password of one login."""
+    kerberos: Kerberos | None = None
+    """Where the tickets of GSSAPI come from; ``username`` is the principal then, if it is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,9 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
     "sasl.username": (_text, None),
     "sasl.password": (_text, None),
     "sasl.jaas.config": (_text, None),
+    "sasl.kerberos.keytab": (_text, None),
+    "sasl.kerberos.principal": (_text, None),
+    "sasl.kerberos.service.name": (_text, None),
     "sasl.login.callback.handler.class": (_text, None),
     "sasl.oauthbearer.client.credentials.client.id": (_text, None),
     "sasl.oauthbearer.client.credentials.client.secret": (_text, None),
@@ -189,6 +195,7 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
 """Parser and default of every setting. ``isolation.level`` differs from Kafka's default on purpose: aborted records are never
 read. ``max.partition.fetch.bytes`` too: one partition is read at a time."""
 
+_BY_LIBRARY = "is not used: the Kerberos library fetches a ticket when a login needs one. Remove it"
 _BY_OPTION = "is not set here: which records are read is said by the options of the source (startingOffsets, subscribe, ...)"
 REFUSED: dict[str, str] = {
     "auto.offset.reset": "is not set here: say startingOffsets",
@@ -200,6 +207,10 @@ REFUSED: dict[str, str] = {
     "metadata.max.age.ms": "is not used: who leads what is asked for every batch, and when a broker says that it has moved",
     "partition.assignment.strategy": _BY_OPTION,
     "max.poll.records": "is not used: say maxOffsetsPerTrigger",
+    "sasl.kerberos.kinit.cmd": _BY_LIBRARY,
+    "sasl.kerberos.min.time.before.relogin": _BY_LIBRARY,
+    "sasl.kerberos.ticket.renew.jitter": _BY_LIBRARY,
+    "sasl.kerberos.ticket.renew.window.factor": _BY_LIBRARY,
 }
 
 
@@ -217,7 +228,11 @@ CONNECTION = frozenset(
     | {"retry.backoff.ms", "retry.backoff.max.ms", "enable.ssl.certificate.verification", "https.ca.location"}
 )
 SECURITY = ("security.", "sasl.", "ssl.")
-_OF_TOKENS = ("sasl.oauthbearer.", "sasl.login.callback.")
+_OF_MECHANISM = {
+    "OAUTHBEARER": ("sasl.oauthbearer.", "sasl.login.callback."),
+    "GSSAPI": ("sasl.kerberos.",),
+}
+"""How the settings begin that only one mechanism has."""
 
 
 def parse_admin_settings(given: Mapping[str, str], bootstrap: str, token: Callable[[], str] | None = None) -> ClientSettings:
@@ -297,15 +312,25 @@ def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
         m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
         for m in re.finditer(_JAAS, values.get("sasl.jaas.config", ""))
     }
+    for name in values:
+        for wanted, beginnings in _OF_MECHANISM.items():
+            if mechanism != wanted and name.startswith(beginnings):
+                raise ConfigError(
+                    f"{name} is set, and sasl.mechanism is {mechanism}: it must be {wanted} for that to have a meaning."
+                )
     if mechanism == "OAUTHBEARER":
         from tidelog.client.oauth import oauth_settings  # Only for clients with tokens.
 
         return Sasl(mechanism, "", "", oauth=oauth_settings(values, found, supply))
-    for name in values:
-        if name.startswith(_OF_TOKENS):
+    if mechanism == "GSSAPI":
+        from tidelog.client.kerberos import kerberos_settings  # Only for clients with tickets.
+
+        if "sasl.username" in values or "sasl.password" in values:
             raise ConfigError(
-                f"{name} is set, and sasl.mechanism is {mechanism}: it must be OAUTHBEARER for that to have a meaning."
+                "sasl.username and sasl.password have no meaning with GSSAPI: sasl.jaas.config says where the ticket is."
             )
+        kerberos = kerberos_settings(values)
+        return Sasl(mechanism, kerberos.principal, "", kerberos=kerberos)
     username, password = values.get("sasl.username"), values.get("sasl.password")
     token = False
     if "sasl.jaas.config" in values:

@@ -34,7 +34,9 @@ def test_a_login_module_gives_user_and_password():
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="a\\"b";'
     assert to_librdkafka({"sasl.jaas.config": jaas}) == {"sasl.username": "ann", "sasl.password": 'a"b'}
     with pytest.raises(ConfigError, match=r"sasl\.username"):
-        to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"})
+        to_librdkafka({"sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required;"})
+    with pytest.raises(ConfigError, match=r"librdkafka.* without GSSAPI.*sasl\.kerberos\.keytab"):
+        to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;"})
 
 
 def test_librdkafka_gets_tokens_from_a_function_of_ours(tmp_path):

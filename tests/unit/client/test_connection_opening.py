@@ -132,6 +132,38 @@ def test_what_is_refused_names_the_setting_or_the_user(served: Any, answers: Any
         opened(authentication(machine(*served), PLAIN, "b:1", "n", "kafka."), *answers)
 
 
+class Ticket:
+    """A login that is complete with its ticket."""
+
+    first = b"ticket"
+    complete = True
+
+    def step(self, token: bytes) -> bytes:
+        raise AssertionError
+
+    def wrap(self, message: bytes) -> bytes:
+        return message
+
+    def unwrap(self, message: bytes) -> bytes:
+        if message == b"nonsense":
+            raise ProtocolViolation("not sealed")
+        return message
+
+
+def test_a_ticket_that_is_refused_is_named_by_its_principal_where_that_is_known() -> None:
+    failed = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="no")
+    for principal, said in (("ann@R", r"b:1 refuses user 'ann@R' \(GSSAPI\): no"), ("", r"b:1 refuses the ticket \(GSSAPI\)")):
+        talk = authentication(machine(*SERVED), Sasl("GSSAPI", principal, ""), "b:1", "n", ticket=Ticket())
+        with pytest.raises(NotAuthenticated, match=said):
+            opened(talk, SaslHandshakeResponse(), failed)
+    talk = authentication(machine(*SERVED), Sasl("GSSAPI", "", ""), "b:1", "n", ticket=Ticket())
+    with pytest.raises(NotAuthenticated, match="GSSAPI with b:1 failed: not sealed"):
+        opened(talk, SaslHandshakeResponse(), SaslAuthenticateResponse(auth_bytes=b"nonsense"))
+    talk = authentication(machine(*SERVED), Sasl("GSSAPI", "", ""), "b:1", "n", ticket=Ticket())
+    offer, end = SaslAuthenticateResponse(auth_bytes=b"\x01\0\0\0"), SaslAuthenticateResponse(session_lifetime_ms=5000)
+    assert result(talk, SaslHandshakeResponse(), offer, end) == 5000
+
+
 def test_a_scram_server_that_says_nothing_useful_is_refused() -> None:
     talk = authentication(machine(*SERVED), Sasl("SCRAM-SHA-256", "me", "p"), "b:1", "n")
     with pytest.raises(NotAuthenticated, match="SCRAM-SHA-256 with b:1 failed"):

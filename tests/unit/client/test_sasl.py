@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.client.sasl import BearerConversation, PlainConversation, ScramConversation, conversation
+from tidelog.client.sasl import (
+    MAX_TICKET_BYTES,
+    BearerConversation,
+    GssapiConversation,
+    PlainConversation,
+    ScramConversation,
+    conversation,
+)
 from tidelog.client.settings import Sasl
 from tidelog.model.errors import ProtocolViolation
+from tidelog.security.gssapi import GssapiServer
+from tidelog.security.kerberos_names import KerberosNames
 
 PENCIL = Sasl("SCRAM-SHA-256", "user", "pencil")
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -80,3 +89,76 @@ def test_a_server_that_does_not_know_the_password_is_found_out() -> None:
     talk.answer(FIRST)
     with pytest.raises(ProtocolViolation, match="does not know the password"):
         talk.answer(b"v=" + b"A" * 43 + b"=")
+
+
+class Ticket:
+    """The client's side of a context that seals by a mark. ``proves``: the broker has to prove itself with ``proof`` first."""
+
+    first = b"ticket"
+
+    def __init__(self, proves: bool = True) -> None:
+        self.complete = not proves
+
+    def step(self, token: bytes) -> bytes:
+        if token != b"proof":
+            raise ProtocolViolation("no proof")
+        self.complete = True
+        return b""
+
+    def wrap(self, message: bytes) -> bytes:
+        assert self.complete
+        return b"sealed:" + message
+
+    def unwrap(self, message: bytes) -> bytes:
+        if not message.startswith(b"sealed:"):
+            raise ProtocolViolation("not sealed")
+        return message[7:]
+
+
+class Acceptor(Ticket):
+    """The server's side of the same."""
+
+    lifetime_s = 60
+
+    def __init__(self, proves: bool) -> None:
+        super().__init__()
+        self._proof = b"proof" if proves else b""
+
+    def accept(self, token: bytes) -> bytes:
+        self.complete = token == b"ticket"
+        return self._proof
+
+    def initiator(self) -> str:
+        return "ann@REALM"
+
+
+@pytest.mark.parametrize("proves", [True, False])
+def test_a_ticket_is_shown_and_no_layer_agreed_on_with_the_server_of_a_node(proves: bool) -> None:
+    talk = conversation(Sasl("GSSAPI", "", ""), "n", Ticket(proves))
+    server = GssapiServer(Acceptor(proves), KerberosNames(["DEFAULT"], "REALM").user, lambda: 0)
+    message: bytes | None = talk.first()
+    sent = 0
+    while message is not None:
+        sent += 1
+        answer = server.answer(message)
+        message = talk.answer(answer or b"")
+    assert sent == (3 if proves else 2)
+    assert server.outcome is not None
+    assert str(server.outcome.principal) == "User:ann"
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([b"sealed:\x01\0\0\0"], "no proof"),
+        ([b"proof", b"\x01\0\0\0"], "not sealed"),
+        ([b"proof", b"sealed:\x06\0\0\0"], "to be wrapped after the login"),
+        ([b"proof", b"sealed:\x01"], "to be wrapped after the login"),
+        ([b"p" * (MAX_TICKET_BYTES + 1)], "a GSSAPI message of 65537 bytes"),
+    ],
+)
+def test_a_server_that_does_not_prove_itself_or_wants_a_layer_is_not_answered(messages: list[bytes], said: str) -> None:
+    talk = GssapiConversation(Ticket())
+    with pytest.raises(ProtocolViolation, match=said):
+        for each in messages:
+            assert talk.answer(each) == b""

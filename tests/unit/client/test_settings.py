@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.client.kerberos import BY_CACHE, Kerberos
 from tidelog.client.oauth import OAuth
 from tidelog.client.settings import (
     READ_COMMITTED,
@@ -15,6 +16,13 @@ from tidelog.client.settings import (
     parse_tls,
 )
 from tidelog.model.errors import ConfigError
+
+TICKETS = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+    "sasl.jaas.config": BY_CACHE,
+}
 
 
 def settings(**given: str) -> ClientSettings:
@@ -48,6 +56,14 @@ def test_the_password_may_be_a_delegation_token() -> None:
     jaas = "x.ScramLoginModule required username=id password=p tokenauth=false;"
     found = settings(security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=jaas)
     assert found.sasl == Sasl("SCRAM-SHA-256", "id", "p")
+
+
+def test_tickets_come_by_a_keytab_or_from_a_cache() -> None:
+    given = {"bootstrap.servers": "a:1", **TICKETS}
+    assert parse_settings(given).sasl == Sasl("GSSAPI", "", "", kerberos=Kerberos("kafka", use_cache=True))
+    keytab = {"sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "ann@R"}
+    found = parse_admin_settings({name: text for name, text in given.items() if name != "sasl.jaas.config"} | keytab, "a:1")
+    assert found.sasl == Sasl("GSSAPI", "ann@R", "", kerberos=Kerberos("kafka", "ann@R", "/k"))
 
 
 def test_tokens_come_from_an_endpoint_a_file_or_a_function() -> None:
@@ -101,7 +117,13 @@ def test_stores_are_named_by_location_and_odd_formats_are_refused() -> None:
         ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL"),
         ({"sasl.username": "u"}, "security.protocol is PLAINTEXT: it must be"),
         ({"ssl.ca.location": "x"}, "it must be SSL or SASL_SSL"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "must be one of PLAIN, SCRAM-SHA-256"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "NTLM"}, "must be one of PLAIN, SCRAM-SHA-256"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "needs a Kerberos ticket"),
+        ({**TICKETS, "sasl.username": "u"}, "no meaning with GSSAPI: sasl.jaas.config says"),
+        ({**TICKETS, "sasl.mechanism": "PLAIN"}, "sasl.kerberos.service.name is set, .* it must be GSSAPI"),
+        ({**TICKETS, "sasl.oauthbearer.scope": "s"}, "it must be OAUTHBEARER"),
+        ({"sasl.kerberos.service.name": "kafka"}, "security.protocol is PLAINTEXT: it must be"),
+        ({**TICKETS, "sasl.kerberos.kinit.cmd": "kinit"}, "fetches a ticket when a login needs one. Remove it"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}, "needs a name and a password"),
         ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "belong together"),
         (

@@ -123,7 +123,7 @@ class AsyncClient:
     async def _log_in(self, line: Line, address: Address) -> None:
         if self._credentials is None:
             return
-        begin = partial(self._credentials.login, line.machine, address_text(*address))
+        begin = partial(self._credentials.login, line.machine, address_text(*address), address[0])
         login = await asyncio.to_thread(begin) if self._credentials.blocking else begin()
         await line.log_in(login, asyncio.get_running_loop(), random.random())
 

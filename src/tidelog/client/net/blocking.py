@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Address = tuple[str, int]
+TICKET_SHARE = 0.8
+"""Of the time for connecting: how long a login waits for a Kerberos ticket. The rest is for the error that names the KDC."""
 
 
 class BrokerSocket:
@@ -52,7 +54,7 @@ class BrokerSocket:
         self._settings = settings
         self._credentials, self._now = credentials or credentials_of(settings), now
         self._session = SessionClock()
-        self.address = address_text(host, port)
+        self._host, self.address = host, address_text(host, port)
         # A Fetch response has at most fetch.max.bytes, or one larger batch; the rest of it is small.
         limit = max(2 * settings.fetch_max_bytes, 1 << 28)
         self._machine = ClientConnection(settings.client_id, __version__, limit, settings.prefix)
@@ -140,7 +142,7 @@ class BrokerSocket:
     def _log_in(self) -> None:
         if self._credentials is not None:
             asked_s = self._now()
-            lifetime_ms = self._converse(self._credentials.login(self._machine, self.address))
+            lifetime_ms = self._converse(self._credentials.login(self._machine, self.address, self._host))
             self._session.began(lifetime_ms, asked_s, self._now(), random.random())
 
     def _converse(self, conversation: Opening) -> int:
@@ -190,12 +192,12 @@ class BrokerSocket:
 
 
 def credentials_of(settings: ClientSettings) -> Credentials | None:
-    """What the client logs in with; None without SASL."""
+    """What the client logs in with; None without SASL. ConfigError."""
     if settings.sasl is None:
         return None
     from tidelog.client.net.credentials import Credentials  # Only for clients that log in.
 
-    return Credentials(settings.sasl, settings.prefix)
+    return Credentials(settings.sasl, settings.prefix, TICKET_SHARE * settings.connect_timeout_ms / 1000)
 
 
 def secured(plain: socket.socket, host: str, tls: ssl.SSLContext, address: str, prefix: str) -> socket.socket:
@@ -224,7 +226,7 @@ class Connections:
     """The connections of one client by address: opened on first use, kept until they close."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        """ConfigError for unusable certificates or keys."""
+        """ConfigError for unusable certificates or keys, or without the library for tickets."""
         self.settings = settings
         self._tls: ssl.SSLContext | None = None
         if settings.tls is not None:

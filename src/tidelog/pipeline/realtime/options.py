@@ -13,6 +13,8 @@ _OTHERS = {
     "ssl.certificate.location": "ssl.keystore.type: PEM and ssl.keystore.location",
     "ssl.key.location": "ssl.keystore.type: PEM and ssl.keystore.location",
     "enable.ssl.certificate.verification": "ssl.truststore.location",
+    "sasl.kerberos.keytab": "sasl.jaas.config",
+    "sasl.kerberos.principal": "sasl.jaas.config",
 }
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

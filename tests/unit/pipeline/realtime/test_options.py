@@ -49,6 +49,7 @@ def test_a_login_is_said_as_java_wants_it() -> None:
     [
         ({"ssl.ca.location": "ca.pem"}, "say ssl.truststore.type: PEM and ssl.truststore.location"),
         ({"sasl.username": "etl", "sasl.mechanism": "GSSAPI"}, "say sasl.jaas.config"),
+        ({"sasl.kerberos.keytab": "/k", "sasl.mechanism": "GSSAPI"}, "say sasl.jaas.config"),
     ],
 )
 def test_what_java_has_in_another_form_is_told_with_that_form(settings: dict[str, str], said: str) -> None:
