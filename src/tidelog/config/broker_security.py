@@ -36,7 +36,7 @@ SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL
 """Security protocols that a listener may speak."""
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
 NO_SASL = "no login that is served uses it"
-KEYTAB = "tickets are accepted with a keytab, which needs no login"
+KEYTAB = "tickets are accepted and fetched with a keytab, when a login needs one"
 JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
 

@@ -23,7 +23,6 @@ from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Codec, Line
-from tidelog.config.listeners import address_text
 from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, log_in, open_line
@@ -216,7 +215,7 @@ class Channel:
         """Logs in again (KIP-368). Answers that are still to come arrive first, hence the longest limit."""
         try:
             async with asyncio.timeout(self._setup.longest_ms / 1000):
-                await log_in(self._runtime, line, self._login, address_text(self.host, self.port))
+                await log_in(self._runtime, line, self._login, self.host, self.port)
         except (OSError, ProtocolViolation, NotAuthenticated) as error:
             if isinstance(error, NotAuthenticated):
                 log.error("this node cannot log in again: %s", error)

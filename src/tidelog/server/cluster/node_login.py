@@ -16,14 +16,15 @@ from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:
     from tidelog.client.settings import Sasl
+    from tidelog.config.listener_gssapi import GssapiSettings
+    from tidelog.server.cluster.node_tickets import NodeTickets
     from tidelog.server.cluster.node_tokens import NodeTokens
     from tidelog.server.serving.node_tls import TlsClient
 
 NONCE_BYTES = 24
 BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 BY_TOKEN = "OAUTHBEARER"
-MECHANISMS = (*BY_PASSWORD, BY_TOKEN)
-"""By which nodes log in to each other."""
+BY_TICKET = "GSSAPI"
 
 
 class NodeLogin(NamedTuple):
@@ -33,6 +34,8 @@ class NodeLogin(NamedTuple):
     tls: TlsClient | None = None
     tokens: NodeTokens | None = None
     """Where the mechanism wants one for each login."""
+    tickets: NodeTickets | None = None
+    """For a login by GSSAPI."""
 
 
 PLAIN_TEXT = NodeLogin()
@@ -40,17 +43,22 @@ PLAIN_TEXT = NodeLogin()
 
 def to_brokers(config: BrokerConfig, runtime: LoopRuntime, tls: TlsClient | None) -> NodeLogin:
     """What the listener between brokers asks of this node. ConfigError without a login for it."""
-    return _with_tokens(config, config.inter_broker_listener, runtime, NodeLogin(broker_login(config), tls))
+    return _with_source(config, config.inter_broker_listener, runtime, NodeLogin(broker_login(config), tls))
 
 
 def to_controllers(config: BrokerConfig, runtime: LoopRuntime, tls: TlsClient | None) -> NodeLogin:
     """What the controllers' listener asks of this node. ConfigError without a login for it."""
     sasl = controller_login(config)
     listener = config.controller_listener_names[0].upper() if sasl is not None else ""
-    return _with_tokens(config, listener, runtime, NodeLogin(sasl, tls))
+    return _with_source(config, listener, runtime, NodeLogin(sasl, tls))
 
 
-def _with_tokens(config: BrokerConfig, listener: str, runtime: LoopRuntime, login: NodeLogin) -> NodeLogin:
+def _with_source(config: BrokerConfig, listener: str, runtime: LoopRuntime, login: NodeLogin) -> NodeLogin:
+    """The login with what fetches its tokens or tickets."""
+    if login.sasl is not None and login.sasl.kerberos is not None:
+        from tidelog.server.cluster.node_tickets import NodeTickets  # Only for a node that logs in with tickets.
+
+        return login._replace(tickets=NodeTickets(login.sasl.kerberos))
     if login.sasl is None or login.sasl.oauth is None:
         return login
     # Only for a node that logs in with tokens.
@@ -82,7 +90,7 @@ def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option
     """How this node logs in on a listener of other nodes; None for a listener without SASL.
 
     ``mechanism``: the value of ``option``; None where it is not set: the first mechanism with a name and a password, otherwise
-    OAUTHBEARER where it is offered. ConfigError without a login.
+    OAUTHBEARER where it is offered, otherwise GSSAPI. ConfigError without a login.
     """
     if not config.protocol_map.get(listener, "PLAINTEXT").startswith("SASL_"):
         return None
@@ -105,17 +113,24 @@ def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option
         from tidelog.server.cluster.token_source import token_source
 
         return Sasl(BY_TOKEN, "", "", oauth=token_source(config.static, listener).oauth)
+    if BY_TICKET in tried:
+        gssapi = sasl_settings(config.static, listener).mechanisms[BY_TICKET].gssapi
+        assert gssapi is not None
+        return _by_ticket(gssapi)
     wanted = (mechanism or offered[0]).lower()
-    if wanted.upper() not in MECHANISMS:
-        raise ConfigError(
-            f"this node has no login for listener {listener}: it offers {wanted.upper()}, and nodes log in to each other by "
-            f"{', '.join(MECHANISMS)}. Let it offer one of them too (sasl.enabled.mechanisms), or give nodes a listener of "
-            f"their own ({option}, inter.broker.listener.name, controller.listener.names)."
-        )
     raise ConfigError(
         f"this node has no login for listener {listener}; put username and password into "
         f"listener.name.{listener.lower()}.{wanted}.sasl.jaas.config ({option})."
     )
+
+
+def _by_ticket(own: GssapiSettings) -> Sasl:
+    from tidelog.client.kerberos import Kerberos
+    from tidelog.client.settings import Sasl
+
+    # All nodes have a principal of one service, the one that clients ask for.
+    service = own.principal.partition("@")[0].partition("/")[0]
+    return Sasl(BY_TICKET, own.principal, "", kerberos=Kerberos(service, own.principal, own.keytab))
 
 
 async def open_line(runtime: LoopRuntime, line: Line, login: NodeLogin, host: str, port: int, address: str) -> None:
@@ -137,14 +152,11 @@ async def open_line(runtime: LoopRuntime, line: Line, login: NodeLogin, host: st
         # In TLS 1.3 the refusal of a certificate comes after the handshake.
         reason = (error.reason or str(error)).replace("_", " ").lower()
         raise NotAuthenticated(f"no TLS with {where}: {reason}") from error
-    await log_in(runtime, line, login, where)
+    await log_in(runtime, line, login, host, port)
 
 
-async def log_in(runtime: LoopRuntime, line: Line, login: NodeLogin, where: str) -> None:
-    """Logs in on ``line``, the first time or again; nothing else may be sent meanwhile. Raises as ``open_line`` does.
-
-    ``where``: the address, for errors.
-    """
+async def log_in(runtime: LoopRuntime, line: Line, login: NodeLogin, host: str, port: int) -> None:
+    """Logs in on ``line``, the first time or again; nothing else may be sent meanwhile. Raises as ``open_line`` does."""
     sasl, token = login.sasl, ""
     if sasl is None:
         return
@@ -155,7 +167,9 @@ async def log_in(runtime: LoopRuntime, line: Line, login: NodeLogin, where: str)
 
         token = await login.tokens.token()
         sasl = replace(sasl, password=token)
-    opening = authentication(line.machine, sasl, where, secrets.token_urlsafe(NONCE_BYTES))
+    ticket = None if login.tickets is None else await login.tickets.ticket(host)
+    where = address_text(host, port)
+    opening = authentication(line.machine, sasl, where, secrets.token_urlsafe(NONCE_BYTES), ticket=ticket)
     try:
         await line.log_in(opening, runtime.loop, runtime.rng.random())
     except NotAuthenticated:

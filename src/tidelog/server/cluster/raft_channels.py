@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.async_connection import Asked, Line
-from tidelog.config.listeners import address_text
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, log_in, open_line
@@ -64,7 +63,7 @@ class Peers:
         try:
             line = self._lines.get(to) or await self._connect(to)
             if line.session_ends(self._runtime.loop.time()):
-                await log_in(self._runtime, line, self._login, address_text(to.host, to.port))
+                await log_in(self._runtime, line, self._login, to.host, to.port)
             asked = Asked(request, False, self._runtime.loop.create_future())
             line.send(asked)
             message = await asked.answer

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from tests.unit.security.tokens import EC, claims, jwks, signed
+from tests.unit.server.made_up_kerberos import made_up_kerberos
 from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.test_authenticating import SETTINGS, Place
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.broker import authentication
 from tidelog.broker.request import Session
 from tidelog.client import connection_opening
+from tidelog.client.kerberos import Kerberos
 from tidelog.client.oauth import CLIENT_ID, CLIENT_SECRET, URL, Grant, OAuth
 from tidelog.client.settings import Sasl
 from tidelog.config import listener_oauth
@@ -29,6 +31,7 @@ from tidelog.raft.effects import Node
 from tidelog.server.cluster import node_tokens
 from tidelog.server.cluster.channels import ChannelError, Channels
 from tidelog.server.cluster.node_login import NodeLogin, broker_login, controller_login, own_login
+from tidelog.server.cluster.node_tickets import NodeTickets
 from tidelog.server.cluster.node_tokens import NodeTokens
 from tidelog.server.cluster.raft_channels import Peers
 from tidelog.server.cluster.token_source import token_source
@@ -314,16 +317,77 @@ def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
     assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
 
 
-def test_a_listener_that_only_takes_tickets_is_none_for_nodes() -> None:
+def test_the_keytab_of_a_listener_is_the_nodes_own_login_too() -> None:
+    """Where no mechanism is named, a password goes first: clusters that began with one stay with it."""
     tickets = {
-        "listener.name.outside.sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.outside.sasl.enabled.mechanisms": "GSSAPI,PLAIN",
         "listener.name.outside.gssapi.sasl.jaas.config": EXAMPLE,
     }
     config = BrokerConfig.from_properties({**SETTINGS, **tickets})
-    with pytest.raises(
-        ConfigError, match=r"it offers GSSAPI, and nodes log in to each other by PLAIN, .* a listener of their own"
-    ):
-        own_login(config, "OUTSIDE", None, "sasl.mechanism.inter.broker.protocol")
+    principal = "kafka/HOST@REALM"
+    expected = Sasl("GSSAPI", principal, "", kerberos=Kerberos("kafka", principal, "/etc/tidelog/kafka.keytab"))
+    assert own_login(config, "OUTSIDE", "GSSAPI", "o") == expected
+    assert own_login(config, "OUTSIDE", None, "o") == Sasl("PLAIN", "node", "n0de")
+    config = BrokerConfig.from_properties({**SETTINGS, **tickets, "listener.name.outside.sasl.enabled.mechanisms": "GSSAPI"})
+    assert own_login(config, "OUTSIDE", None, "o") == expected
+
+
+TICKETS = {
+    "sasl.mechanism.inter.broker.protocol": "GSSAPI",
+    "sasl.mechanism.controller.protocol": "GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+    **{f"listener.name.{name}.sasl.enabled.mechanisms": "GSSAPI" for name in ("plaintext", "controller")},
+    **{f"listener.name.{name}.gssapi.sasl.jaas.config": EXAMPLE for name in ("plaintext", "controller")},
+}
+
+
+def test_three_nodes_elect_forward_and_replicate_by_tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made_up_kerberos(monkeypatch) as library:
+        world = secured_nodes(tmp_path, given=TICKETS)
+
+        async def main() -> None:
+            await world.start()
+            assert await world.create(world.passive(), "t", replicas=3) == 0
+            await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
+            topic = world.nodes[world.passive()].parts.broker.image.topics.by_name
+            await world.until(lambda: len(topic["t"].partitions[0].isr) == 3)
+            for node in world.nodes.values():
+                for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
+                    served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
+                    assert {str(each.session.principal) for each in served} <= {"User:kafka"}, listener.name
+
+        world.run(main)
+        world.close()
+    assert set(library.asked) == {"kafka@localhost"}
+
+
+def test_nodes_log_in_with_another_ticket_on_the_same_connection_or_say_why_not(
+    logins: Logins, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {name: text for name, text in TICKETS.items() if name.startswith("sasl.kerberos.")}
+    given["listener.name.outside.sasl.enabled.mechanisms"] = "GSSAPI"
+    given["listener.name.outside.gssapi.sasl.jaas.config"] = EXAMPLE.replace("kafka/HOST", "kafka")
+    with made_up_kerberos(monkeypatch) as library:
+        sasl = own_login(BrokerConfig.from_properties({**SETTINGS, **given}), "OUTSIDE", "GSSAPI", "o")
+        assert sasl is not None
+        assert sasl.kerberos is not None
+        login = NodeLogin(sasl, tickets=NodeTickets(sasl.kerberos))
+
+        async def main(place: Place) -> None:
+            channels = Channels(place.runtime, "1", login)
+            channel = channels.to("127.0.0.1", place.listener.port, "p")
+            for _ in range(3):
+                assert (await channel.ask(DescribeClusterRequest(), timeout_ms=5000)).error_code == 0
+            assert place.principals() == ["User:kafka"]
+            library.refuses.add("kafka@127.0.0.1")
+            with pytest.raises(ChannelError, match=r"no Kerberos ticket for kafka@127\.0\.0\.1: no such service"):
+                await channel.ask(DescribeClusterRequest(), timeout_ms=5000)
+            channels.close()
+
+        run(main, given, logins)
+    assert logins.again[0] is False
+    assert set(logins.again[1:]) == {True}
+    assert caplog.text.count("this node cannot log in again: no Kerberos ticket") == 1
 
 
 def test_brokers_and_controllers_have_logins_of_their_own() -> None:
