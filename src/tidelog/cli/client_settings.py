@@ -7,7 +7,6 @@ refuses the rest by name.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -42,16 +41,28 @@ JAVA_ONLY = frozenset(
         "max.poll.records",
         "metadata.max.idle.ms",
         "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
         "partitioner.adaptive.partitioning.enable",
         "partitioner.availability.timeout.ms",
         "partitioner.class",
         "partitioner.ignore.keys",
+        "sasl.client.callback.handler.class",
         "sasl.login.callback.handler.class",
+        "sasl.login.class",
+        "security.providers",
+        "socket.connection.setup.timeout.max.ms",
+        "ssl.enabled.protocols",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
         "value.deserializer",
         "value.serializer",
     }
 )
-"""Settings about Java classes, or about a timeout that librdkafka does not have."""
+"""Settings about Java classes, and others that librdkafka does not have."""
 
 ASSIGNORS = {
     "rangeassignor": "range",
@@ -63,7 +74,6 @@ STORES = ("ssl.truststore.", "ssl.keystore.")
 OF_TOKENS = ("sasl.oauthbearer.", "sasl.login.callback.handler.class", "sasl.jaas.config", "https.ca.location")
 UNKNOWN_LIFE_S = 300
 """After how long librdkafka asks for another token, if the token does not say when it ends."""
-_JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
@@ -180,15 +190,22 @@ def _strategy(value: str) -> dict[str, str]:
 
 def _jaas(value: str) -> dict[str, str]:
     """The user and password from the JAAS login module for PLAIN or SCRAM."""
+    from tidelog.client.settings import jaas_fields
+
     if KERBEROS_MODULE in value:
         raise ConfigError(
             "The console and perf tools run on librdkafka, whose packages for Python are built without GSSAPI. With a build that "
             "has it, set sasl.kerberos.service.name, sasl.kerberos.keytab and sasl.kerberos.principal, not sasl.jaas.config."
         )
-    fields = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS_FIELD.findall(value)}
-    if fields.keys() != {"username", "password"}:
+    fields = jaas_fields(value)
+    if not {"username", "password"} <= fields.keys():
         raise ConfigError(
             'sasl.jaas.config has no username="..." and password="..."; give sasl.username and sasl.password instead.'
+        )
+    if fields.get("tokenauth", "").lower() == "true":
+        raise ConfigError(
+            "sasl.jaas.config has tokenauth=true, and librdkafka, on which this tool runs, cannot log in by a delegation token. "
+            "Log in as a user here."
         )
     return {"sasl.username": fields["username"], "sasl.password": fields["password"]}
 

@@ -308,10 +308,7 @@ def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
     mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms")
     if mechanism not in MECHANISMS:
         raise ConfigError(f"sasl.mechanism is {mechanism!r}, and must be one of {', '.join(MECHANISMS)}.")
-    found = {
-        m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
-        for m in re.finditer(_JAAS, values.get("sasl.jaas.config", ""))
-    }
+    found = jaas_fields(values.get("sasl.jaas.config", ""))
     for name in values:
         for wanted, beginnings in _OF_MECHANISM.items():
             if mechanism != wanted and name.startswith(beginnings):
@@ -347,6 +344,11 @@ def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
             f"{mechanism} needs a name and a password: set sasl.username and sasl.password (or sasl.jaas.config with both)."
         )
     return Sasl(mechanism, username, password, token)
+
+
+def jaas_fields(text: str) -> dict[str, str]:
+    """The options of the login module in a client's ``sasl.jaas.config``, by name."""
+    return {m[1]: m[4] or re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3]) for m in re.finditer(_JAAS, text)}
 
 
 def parse_tls(given: Mapping[str, str]) -> Tls:

@@ -21,6 +21,8 @@ def test_names_and_units_change_where_they_differ():
 def test_settings_of_java_only_are_told_and_left_out(capsys):
     assert to_librdkafka({"key.serializer": "x", "max.poll.records": "5"}) == {}
     assert "key.serializer" in capsys.readouterr().err
+    assert to_librdkafka({"ssl.enabled.protocols": "TLSv1.3", "sasl.login.class": "x"}) == {}
+    assert "ssl.enabled.protocols" in capsys.readouterr().err
 
 
 def test_assignors_go_by_their_short_names():
@@ -37,6 +39,18 @@ def test_a_login_module_gives_user_and_password():
         to_librdkafka({"sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required;"})
     with pytest.raises(ConfigError, match=r"librdkafka.* without GSSAPI.*sasl\.kerberos\.keytab"):
         to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;"})
+
+
+@pytest.mark.parametrize("options", ["username='ann' password='a b';", "username=ann password='a b';"])
+def test_a_login_module_may_be_written_with_any_quotes(options):
+    jaas = f"org.apache.kafka.common.security.scram.ScramLoginModule required {options}"
+    assert to_librdkafka({"sasl.jaas.config": jaas}) == {"sasl.username": "ann", "sasl.password": "a b"}
+
+
+def test_a_delegation_token_is_refused_because_librdkafka_cannot_use_it():
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="i" password="h" tokenauth="true";'
+    with pytest.raises(ConfigError, match="delegation token"):
+        to_librdkafka({"sasl.jaas.config": jaas})
 
 
 def test_librdkafka_gets_tokens_from_a_function_of_ours(tmp_path):
@@ -83,7 +97,7 @@ def test_stores_become_pem_for_librdkafka(tmp_path):
         "ssl.key.pem": key,
         "ssl.key.password": "p",
     }
-    with pytest.raises(ConfigError, match="cannot be used"):
+    with pytest.raises(ConfigError, match=r"cannot be used: /nowhere\.pem cannot be read: No such file or directory\."):
         to_librdkafka({"ssl.truststore.location": "/nowhere.pem"})
 
 
