@@ -56,7 +56,11 @@ class LocalBroker:
     def start(self) -> None:
         self.thread.start(self._fs)
         if self._users is not None:
-            self._users.create(self.thread)
+            try:
+                self._users.create(self.thread)
+            except BaseException:
+                self.thread.stop()
+                raise
 
     def stop(self) -> None:
         self.thread.stop()

@@ -31,10 +31,11 @@ class Users:
     """Users and passwords, and the first ACLs; ``acls`` None: every client may do everything."""
 
     def __init__(self, users: Mapping[str, str], acls: Sequence[Rule] | None, certificates: Certificates | None = None) -> None:
-        """ValueError for a name or a password that no client could send."""
+        """ValueError for a name or a password that no client could send, or for ACLs that ``allow`` and ``deny`` did not make."""
         for name, password in users.items():
             if not name or not NAME_CHARACTERS.issuperset(name) or not password:
                 raise ValueError(f"user {name!r}: a name has letters, digits and - _ . $, and a password is not empty")
+        _check_rules(acls or ())
         self._users = dict(users)
         self._acls = acls
         protocol = ("SASL_" if users else "") + ("PLAINTEXT" if certificates is None else "SSL")
@@ -76,6 +77,7 @@ class Users:
         """These ACLs instead of those that there are. ValueError with the reason when one is refused."""
         if self._acls is None:
             raise ValueError("the broker has no authorizer: give it ACLs from the start, Broker(acls=[])")
+        _check_rules(acls)
         everything = DeleteAclsFilter(
             resource_type_filter=ResourceType.ANY,
             resource_name_filter=None,
@@ -119,6 +121,12 @@ class Users:
             salted = salted_password(mechanism, password, salt, ITERATIONS)
             made.append(ScramCredentialUpsertion(name, mechanism, ITERATIONS, salt, salted))
         return AlterUserScramCredentialsRequest(upsertions=made)
+
+
+def _check_rules(acls: Sequence[object]) -> None:
+    for rule in acls:
+        if not isinstance(rule, tuple):
+            raise ValueError(f"ACLs are a list of what allow() and deny() make, such as acls=[allow(...)], but it holds {rule!r}")
 
 
 def jaas_entry(mechanism: str, user: str, password: str) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.config.jaas import parse_jaas
+from tidelog.testing.permissions import allow
 from tidelog.testing.users import MECHANISMS, Users, jaas_entry
 
 
@@ -10,6 +11,11 @@ from tidelog.testing.users import MECHANISMS, Users, jaas_entry
 def test_a_name_or_a_password_that_no_client_could_send_is_refused(users: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="a name has letters"):
         Users(users, None)
+
+
+def test_one_acl_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"such as acls=\[allow"):
+        Users({}, allow("ann", "read", topic="orders"))  # type: ignore[arg-type]
 
 
 def test_without_users_clients_need_no_login() -> None:
