@@ -19,6 +19,12 @@ class NoConnection(Exception):
         self.sent = sent
 
 
+def before_the_first_answer(prefix: str, *, tls: bool) -> str:
+    """What may be wrong when a connection ends before its first answer. ``prefix``: what users write before setting names."""
+    certificate = f", or ask for a client's certificate ({prefix}ssl.keystore.location)" if tls else ""
+    return f"before the first answer. It may speak another protocol there ({prefix}security.protocol){certificate}"
+
+
 class NotAuthenticated(Exception):
     """The broker rejects the client's identity, or the client the broker's. A retry does not help."""
 

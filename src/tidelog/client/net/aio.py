@@ -14,7 +14,7 @@ from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import versions
-from tidelog.client.failures import NoConnection
+from tidelog.client.failures import NoConnection, before_the_first_answer
 from tidelog.client.net.async_connection import LARGEST_ANSWER_BYTES, Asked, Line
 from tidelog.client.net.blocking import credentials_of, not_trusted
 from tidelog.client.routing import Address, Exchange, Moves, Routing, Sleep, Together, VersionAt
@@ -146,13 +146,14 @@ class AsyncClient:
         loop = asyncio.get_running_loop()
         machine = ClientConnection(settings.client_id, __version__, LARGEST_ANSWER_BYTES, settings.prefix)
         line = Line(machine, Line.close)
-        connected = False
+        connected = welcomed = False
         try:
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
                 host = address[0] if self._tls is not None else None
                 await loop.create_connection(lambda: line, *address, ssl=self._tls, server_hostname=host)
                 connected = True
                 await line.converse(versions(machine), loop)
+                welcomed = True
                 await self._log_in(line, address)
         except BaseException as error:
             line.close(ConnectionAbortedError("this client closed the connection"))
@@ -166,6 +167,10 @@ class AsyncClient:
                 raise NoConnection(f"{name}: {reason}", reason=reason, reached=connected) from error
             if isinstance(error, (OSError, UnicodeError)):
                 reason = str(getattr(error, "strerror", None) or error)
+                if connected and not welcomed:
+                    reason = (
+                        f"the connection ended {before_the_first_answer(settings.prefix, tls=self._tls is not None)}: {reason}"
+                    )
                 raise NoConnection(f"{name} cannot be reached: {reason}", reason=reason, reached=connected) from error
             raise
         return line

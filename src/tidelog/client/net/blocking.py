@@ -17,7 +17,7 @@ from tidelog import __version__
 from tidelog.client.calls import Call
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import Opening, SessionClock, versions
-from tidelog.client.failures import NoConnection, NotAuthenticated
+from tidelog.client.failures import NoConnection, NotAuthenticated, before_the_first_answer
 from tidelog.client.routing import Exchange, Moves, Routing, Sleep, Together, VersionAt
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text
@@ -59,9 +59,12 @@ class BrokerSocket:
         limit = max(2 * settings.fetch_max_bytes, 1 << 28)
         self._machine = ClientConnection(settings.client_id, __version__, limit, settings.prefix)
         self._responses: list[Any] = []
+        self._hint = " " + before_the_first_answer(settings.prefix, tls=tls is not None)
+        """For the error, until the broker has answered."""
         self._socket = self._open(host, port, tls)
         try:
             self._converse(versions(self._machine))
+            self._hint = ""
             self._log_in()
         except NoConnection as error:
             self.close()
@@ -165,8 +168,10 @@ class BrokerSocket:
     def _lost(self, error: OSError) -> NoConnection:
         self.close()
         reason = str(error.strerror or error)
-        text = f"the connection to {self.address} ended: {reason}"
-        return NoConnection(text, reason=f"the connection ended: {reason}", reached=True, sent=True)
+        reason = f"ended{self._hint}: {reason}"
+        return NoConnection(
+            f"the connection to {self.address} {reason}", reason=f"the connection {reason}", reached=True, sent=True
+        )
 
     def _ended(self, reason: str) -> NoConnection:
         self.close()

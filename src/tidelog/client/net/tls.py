@@ -110,9 +110,12 @@ def _pair(tls: Tls, where: str) -> KeyPair:
 
 
 def read_store(path: str) -> bytes:
-    """The bytes of a store. OSError; ValueError for one that is too large."""
-    with open(path, "rb") as file:
-        data = file.read(LARGEST_STORE_BYTES + 1)
+    """The bytes of a store. ValueError for one that cannot be read or is too large."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_STORE_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(data) > LARGEST_STORE_BYTES:
         raise ValueError(f"{path} has more than {LARGEST_STORE_BYTES} bytes")
     return data

@@ -30,7 +30,7 @@ async def ask(port: int, **given: str) -> list[str]:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it answers HTTP"),
         (b"\x7f\xff\xff\xff", "does not answer as a Kafka broker"),
         (b"\0\0\0\4\0\0\0\7", "does not answer as a Kafka broker"),
-        (b"", "cannot be reached"),
+        (b"", r"cannot be reached: the connection ended before the first answer\. .*\(security\.protocol\)"),
     ],
 )
 def test_a_server_that_is_no_broker_is_named_as_such(answer: bytes, said: str) -> None:

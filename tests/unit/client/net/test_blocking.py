@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -49,6 +50,15 @@ def test_nobody_there_is_told_with_the_address() -> None:
 
 def test_a_server_that_hangs_up_is_told_with_what_may_be_wrong() -> None:
     with server(lambda connection: None) as port, pytest.raises(NoConnection, match=r"security.protocol|ended"):
+        connect(port)
+
+
+def test_a_server_that_resets_the_connection_is_told_with_what_may_be_wrong() -> None:
+    def reset(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with server(reset) as port, pytest.raises(NoConnection, match=r"ended before the first answer\. .*\(security\.protocol\)"):
         connect(port)
 
 
