@@ -6,6 +6,7 @@ and ``allow.everyone.if.no.acl.found`` are in no table of Kafka's, so DescribeCo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -50,6 +51,15 @@ def _super_users(text: str) -> tuple[tuple[str, str], ...]:
             )
         found.append((kind, name))
     return tuple(dict.fromkeys(found))
+
+
+def super_users_warning(given: Mapping[str, str]) -> str:
+    """A warning for users that commas seem to separate, which makes one user of them, as in Kafka; else empty."""
+    text = given.get(SUPER_USERS, "")
+    separated = re.sub(r"\s*,\s*(?=User:)", ";", text)
+    if separated == text:
+        return ""
+    return f"{SUPER_USERS} is {text}, where a comma is part of a user's name. Separate users with semicolons: {separated}"
 
 
 def _allow_without_acl(text: str) -> bool:

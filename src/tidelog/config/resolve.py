@@ -168,6 +168,10 @@ def _warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
                 result.append(warning)
         elif option.inert is not None and option.parse(text) != option.default:
             result.append(f"{name} has no effect: {option.inert}.")
+    if authorizes and "," in properties.get("super.users", ""):
+        from tidelog.config.authorizer import super_users_warning
+
+        result += filter(None, [super_users_warning(properties)])
     if not authorizes and (properties.get("tidelog.audit.file") or properties.get("tidelog.audit.topic")):
         result.append("The audit has logins only: without authorizer.class.name no decision is made that it could keep.")
     return tuple(result)

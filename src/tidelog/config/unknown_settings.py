@@ -75,13 +75,21 @@ def explain_unknown(name: str) -> str:
     if name.startswith("listener.name.") and name.endswith(_OF_LISTENERS):
         return ""
     if name.startswith(_PREFIXES) or name.endswith(".sasl.jaas.config"):
-        return f"{name} is ignored: this setting is not acted on for a single listener or plugin."
-    return f"{name} is not an option of a broker and is ignored.{_nearest(name, BROKER_OPTIONS)}"
+        return f"{name} is ignored: this setting is not acted on for a single listener or plugin.{_nearest_of_listener(name)}"
+    return f"{name} is not an option of a broker and is ignored.{_nearest(name, (*BROKER_OPTIONS, *AUTHORIZER_SETTINGS))}"
 
 
 def unknown_topic_option(name: str, known: Iterable[str]) -> ConfigError:
     """The refusal of a topic option that does not exist."""
     return ConfigError(f"Unknown topic config name: {name}.{_nearest(name, known)}")
+
+
+def _nearest_of_listener(name: str) -> str:
+    """The nearest setting that one listener may have, for a name that begins with ``listener.name.<listener>.`` and is a typo."""
+    prefix, _, option = name.removeprefix("listener.name.").partition(".")
+    if not name.startswith("listener.name.") or not option or option in BROKER_OPTIONS:
+        return ""
+    return _nearest(name, [f"listener.name.{prefix}{each}" for each in _OF_LISTENERS])
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

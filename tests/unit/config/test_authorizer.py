@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.config.authorizer import STANDARD_AUTHORIZER, AuthorizerSettings, authorizer_settings
+from tidelog.config.authorizer import STANDARD_AUTHORIZER, AuthorizerSettings, authorizer_settings, super_users_warning
+from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 
 ON = {"authorizer.class.name": STANDARD_AUTHORIZER}
@@ -20,6 +21,13 @@ def test_by_default_nothing_is_allowed() -> None:
 def test_super_users_are_separated_by_semicolons_because_names_hold_commas() -> None:
     given = ON | {"super.users": "User:CN=a,OU=b; User:root ;;User:a:b;User:root", "allow.everyone.if.no.acl.found": " TRUE"}
     assert authorizer_settings(given) == AuthorizerSettings((("User", "CN=a,OU=b"), ("User", "root"), ("User", "a:b")), True)
+
+
+def test_users_with_commas_between_them_are_one_user_and_named_as_such() -> None:
+    assert super_users_warning({"super.users": "User:a;User:CN=b,OU=c"}) == ""
+    assert super_users_warning({"super.users": "User:a, User:CN=b,OU=c"}).endswith("semicolons: User:a;User:CN=b,OU=c")
+    warnings = BrokerConfig.from_properties(ON | {"node.id": "1", "super.users": "User:a,User:b"}).warnings
+    assert [each for each in warnings if "User:a;User:b" in each]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,10 @@ def test_a_removed_option_is_explained_and_not_taken_for_a_typo() -> None:
 def test_a_typo_gets_the_nearest_name_and_nonsense_none() -> None:
     assert explain_unknown("auto.create.topic.enable").endswith("Did you mean auto.create.topics.enable?")
     assert explain_unknown("xyzzy").endswith("is ignored.")
+    assert explain_unknown("super.user").endswith("Did you mean super.users?")
+    near = "Did you mean listener.name.nodes.ssl.client.auth?"
+    assert explain_unknown("listener.name.nodes.ssl.client.auht").endswith(near)
+    assert explain_unknown("listener.name.nodes").endswith("or plugin.")
 
 
 @pytest.mark.parametrize(
