@@ -157,18 +157,23 @@ def _tokens(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:
-    """CannotConnect unless one of the servers accepts this client: librdkafka would retry for a minute or more.
+    """CannotConnect unless one of the servers accepts this client: librdkafka would retry for a minute or more. ConfigError for
+    an address that is none.
 
-    Nothing is checked if there are settings that only librdkafka knows.
+    If there are settings that only librdkafka knows, only the form of the address is checked.
     """
     from tidelog.cli.broker_connection import Session
     from tidelog.client.settings import parse_admin_settings
+    from tidelog.protocol.messages.metadata import MetadataRequest
 
+    parse_admin_settings({}, bootstrap)
     try:
         parsed = parse_admin_settings({**settings, "client.id": "probe"}, bootstrap)
     except ConfigError:
         return
-    Session(parsed).close()
+    with Session(parsed) as session:
+        # A listener that asks for a login tells strangers its versions, and closes the connection at any other request.
+        session.ask(MetadataRequest(topics=[]))
 
 
 def _buffer_memory(value: str) -> dict[str, str]:

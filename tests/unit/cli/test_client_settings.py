@@ -5,6 +5,7 @@ import pytest
 from tidelog.cli.client_settings import check_reachable, gather, to_librdkafka
 from tidelog.cli.refusal import CannotConnect
 from tidelog.model.errors import ConfigError
+from tidelog.testing import Broker
 
 
 def test_names_and_units_change_where_they_differ():
@@ -99,6 +100,19 @@ def test_stores_become_pem_for_librdkafka(tmp_path):
     }
     with pytest.raises(ConfigError, match=r"cannot be used: /nowhere\.pem cannot be read: No such file or directory\."):
         to_librdkafka({"ssl.truststore.location": "/nowhere.pem"})
+
+
+def test_an_address_without_a_port_is_refused_whatever_the_settings_are():
+    for settings in ({}, {"linger.ms": "3", "sasl.mechanism": "OAUTHBEARER", "security.protocol": "SASL_SSL"}):
+        with pytest.raises(ConfigError, match="must be host:port"):
+            check_reachable(settings, "localhost")
+
+
+def test_a_listener_that_asks_for_a_login_does_not_accept_a_client_without_one():
+    with Broker(users={"ann": "secret"}) as broker:
+        check_reachable(broker.access.java_settings("ann"), broker.bootstrap_servers)
+        with pytest.raises(CannotConnect, match=r"security\.protocol"):
+            check_reachable({}, broker.bootstrap_servers)
 
 
 def test_what_only_librdkafka_knows_is_left_to_it_and_the_rest_is_tried():
