@@ -14,9 +14,12 @@ from tidelog.server.signals import ending_signals
 
 
 def run(command: click.Command, name: str) -> None:
-    """Runs the command with the arguments of this process, and exits. ``name`` is what its help calls it."""
+    """Runs the command with the arguments of this process and ``--version``, and exits. ``name`` is what its help calls it."""
     for number in ending_signals():
         signal.signal(number, _interrupt)
+    if not any("--version" in option.opts for option in command.params):
+        # As Kafka's tools: the version first, and on stdout.
+        click.version_option(package_name="tidelog", message="%(version)s (tidelog)")(command)
     command(prog_name=name)
 
 

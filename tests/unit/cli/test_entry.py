@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.running_node import running_node
+from tidelog import __version__
 from tidelog.cli.main import module_of
 
 WAITS = """
@@ -37,6 +38,11 @@ def without_nohup() -> Iterator[None]:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
+
+
+def test_each_of_kafkas_tools_says_its_version() -> None:
+    command = [sys.executable, "-m", module_of("get-offsets"), "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{__version__} (tidelog)\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
