@@ -307,7 +307,10 @@ def _none_of(values: Mapping[str, Any], prefix: str, protocol: str) -> None:
 def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
     mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms")
     if mechanism not in MECHANISMS:
-        raise ConfigError(f"sasl.mechanism is {mechanism!r}, and must be one of {', '.join(MECHANISMS)}.")
+        given = (
+            f"is {mechanism!r}, and" if mechanism else f"is not set, and with security.protocol={values['security.protocol']} it"
+        )
+        raise ConfigError(f"sasl.mechanism {given} must be one of {', '.join(MECHANISMS)}.")
     found = jaas_fields(values.get("sasl.jaas.config", ""))
     for name in values:
         for wanted, beginnings in _OF_MECHANISM.items():

@@ -131,7 +131,9 @@ def additions(text: str | None, path: str | None) -> dict[str, str]:
     while text and position < len(text):
         match = _PAIR.match(text, position)
         if match is None:
-            raise CommandFailed(f"--add-config takes name=value pairs with commas between them; this is none: {text[position:]}")
+            # Not all of it: what follows may be a password.
+            word = (text[position:].split() or [","])[0]
+            raise CommandFailed(f"--add-config takes name=value pairs with commas between them; one is not: {word}")
         value = match[2].strip()
         result[match[1]] = value[1:-1] if value.startswith("[") and value.endswith("]") else value
         position = match.end()

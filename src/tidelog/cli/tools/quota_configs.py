@@ -51,9 +51,10 @@ def _check_names(entities: Sequence[Named], names: Sequence[str] | dict[str, str
     known, what = (IP_KEYS, "connection quota") if kind == "ips" else (CLIENT_KEYS, "quota")
     unexpected = [name for name in names if name not in known]
     if unexpected:
+        passwords = ", and for passwords SCRAM-SHA-256 and SCRAM-SHA-512" if kind == "users" else ""
         raise CommandFailed(
             f"Only {what} configs can be {verb} for '{kind}' using --bootstrap-server. "
-            f"Unexpected config names: {', '.join(unexpected)}. There are {', '.join(known)}."
+            f"Unexpected config names: {', '.join(unexpected)}. There are {', '.join(known)}{passwords}."
         )
 
 

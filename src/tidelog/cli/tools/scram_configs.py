@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidelog.cli.columns import Row
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+KEYS = frozenset({"iterations", "password", "salt", "saltedpassword"})
 SALT_BYTES = 24
 _NOT_FOUND = 91
 
@@ -28,7 +29,12 @@ def are_credentials(entities: Sequence[Named], names: Sequence[str]) -> bool:
     found = [name for name in names if name in MECHANISMS]
     if not found or [each.kind for each in entities] != ["users"]:
         return False
-    if len(found) != len(names):
+    others = [name for name in names if name not in MECHANISMS]
+    if others and set(others) <= KEYS:
+        raise CommandFailed(
+            f"A credential stands in brackets, which are missing or not closed: {found[0]}=[iterations=8192,password=...]"
+        )
+    if others:
         raise CommandFailed("Change quotas and SCRAM credentials of a user in two commands.")
     if not entities[0].name:
         raise CommandFailed("A SCRAM credential belongs to one user: name it with --entity-name.")

@@ -19,6 +19,11 @@ def test_what_is_no_pair_is_refused(text):
         additions(text, None)
 
 
+def test_the_error_for_a_pair_without_a_sign_does_not_repeat_what_may_be_a_password() -> None:
+    with pytest.raises(CommandFailed, match=r"one is not: password$"):
+        additions("a=1,password s3cret", None)
+
+
 def test_a_file_is_a_properties_file(tmp_path):
     file = tmp_path / "topic.properties"
     file.write_text("retention.ms = 5\n# comment\ncleanup.policy=compact,delete\n")

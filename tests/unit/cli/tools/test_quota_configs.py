@@ -86,6 +86,7 @@ def test_the_end_is_told_by_the_first_entity(
     ("entities", "add", "delete", "says"),
     [
         ([ALICE], {"bogus": "1"}, [], "Only quota configs can be added for 'users'.*Unexpected config names: bogus"),
+        ([ALICE], {"SCRAM-SHA512": "1"}, [], "for passwords SCRAM-SHA-256 and SCRAM-SHA-512"),
         ([ALICE], {}, ["bogus"], "Only quota configs can be deleted for 'users'"),
         ([ALICE], {"connection_creation_rate": "1"}, [], "Unexpected config names: connection_creation_rate"),
         ([ANY_IP], {"producer_byte_rate": "1"}, [], "Only connection quota configs can be added for 'ips'"),

@@ -73,6 +73,8 @@ def test_credentials_are_told_from_quotas() -> None:
     assert not are_credentials([ALICE, Named("clients", "c")], ["SCRAM-SHA-256"])
     with pytest.raises(CommandFailed, match="in two commands"):
         are_credentials([ALICE], ["SCRAM-SHA-256", "producer_byte_rate"])
+    with pytest.raises(CommandFailed, match="in brackets"):
+        are_credentials([ALICE], ["SCRAM-SHA-256", "password"])
     with pytest.raises(CommandFailed, match="--entity-name"):
         are_credentials([ANYBODY], ["SCRAM-SHA-256"])
 
