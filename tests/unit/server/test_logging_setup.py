@@ -75,10 +75,10 @@ def test_the_lines_of_a_traceback_are_indented_and_printable() -> None:
 def test_json_has_no_character_that_controls_a_terminal() -> None:
     stream = io.StringIO()
     set_up("info", "json", stream)
-    logging.getLogger("test.some").warning("client %s asked", FORGED + "\ud800\U000e0041ü")
+    logging.getLogger("test.some").warning("client %s asked", FORGED + "\ue000\U000e0041ü")
     (line,) = stream.getvalue().split("\n")[:-1]
     assert line.isprintable() and "ü" in line
-    assert json.loads(line)["message"] == f"client {FORGED}\ud800\U000e0041ü asked"
+    assert json.loads(line)["message"] == f"client {FORGED}\ue000\U000e0041ü asked"
 
 
 def test_levels_are_one_for_all_and_others_for_single_loggers() -> None:
