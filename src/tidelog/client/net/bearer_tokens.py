@@ -80,14 +80,15 @@ def _answer(connection: HTTPSConnection, oauth: OAuth, read_s: float, whole_s: f
     parts = urlsplit(oauth.url or "")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers, body = grant_request(oauth)
-    watch = _Watch(connection, whole_s)
+    watch = _Watch(whole_s)
     try:
         connection.connect()
+        watch.opened(connection.sock)
         watch.check()
         connection.sock.settimeout(read_s)
         connection.request("POST", target, body, headers)
         answer = connection.getresponse()
-        document = _read(answer)
+        document = _read(answer, watch)
     except (OSError, http.client.HTTPException):
         watch.check()
         raise
@@ -101,20 +102,24 @@ def _answer(connection: HTTPSConnection, oauth: OAuth, read_s: float, whole_s: f
 class _Watch:
     """Ends a request that takes too long as a whole, however often a few bytes of the answer come."""
 
-    def __init__(self, connection: HTTPSConnection, limit_s: float) -> None:
+    def __init__(self, limit_s: float) -> None:
         self._over = False
-        self._connection, self._limit_s = connection, limit_s
+        self._limit_s = limit_s
+        self._socket: socket.socket | None = None
         self._timer = threading.Timer(limit_s, self._give_up)
         self._timer.daemon = True
         self._timer.start()
 
     def _give_up(self) -> None:
         self._over = True
-        opened = self._connection.sock
-        if opened is not None:
+        if self._socket is not None:
             with contextlib.suppress(OSError):
                 # Of the socket below TLS: the thread that waits for the answer uses the TLS object.
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def opened(self, connection: socket.socket) -> None:
+        """From here on the connection is ended in time. The client of HTTP forgets it when the answer ends with it."""
+        self._socket = connection
 
     def end(self) -> None:
         self._timer.cancel()
@@ -125,10 +130,11 @@ class _Watch:
             raise TimeoutError(f"no whole answer within {self._limit_s:g} s")
 
 
-def _read(answer: HTTPResponse) -> bytes:
-    """The body. ValueError for one that is too large."""
+def _read(answer: HTTPResponse, watch: _Watch) -> bytes:
+    """The body. ValueError for one that is too large, TimeoutError for one that comes too slowly."""
     document = b""
     while part := answer.read1(65536):
+        watch.check()
         document += part
         if len(document) > MAX_DOCUMENT_BYTES:
             raise ValueError(f"the answer has more than {MAX_DOCUMENT_BYTES} bytes")

@@ -90,7 +90,17 @@ def test_an_answer_that_comes_too_slowly_is_given_up(endpoint: Endpoint, monkeyp
         fetch(endpoint.oauth())
 
 
-def test_an_answer_that_comes_byte_by_byte_is_given_up_as_a_whole(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "begin",
+    (
+        pytest.param(b"HTTP/1.1 200 OK\r\nX-Slow: ", id="headers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", id="body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", id="body to the end"),
+    ),
+)
+def test_an_answer_that_comes_byte_by_byte_is_given_up_as_a_whole(
+    endpoint: Endpoint, begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each byte comes in time."""
     monkeypatch.setattr(bearer_tokens, "FETCH_S", 1.0)
     over = threading.Event()
@@ -98,7 +108,7 @@ def test_an_answer_that_comes_byte_by_byte_is_given_up_as_a_whole(endpoint: Endp
     def trickle(listening: socket.socket) -> None:
         taken, _ = listening.accept()
         with contextlib.suppress(OSError), endpoint.context.wrap_socket(taken, server_side=True) as connection:
-            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            connection.sendall(begin)
             while not over.wait(0.02):
                 connection.sendall(b"x")
 
