@@ -62,10 +62,6 @@ _FIXED_WHILE_RUNNING: Final = (
     "listeners",
     "listener.security.protocol.map",
     "sasl.enabled.mechanisms",
-    "sasl.login.refresh.buffer.seconds",
-    "sasl.login.refresh.min.period.seconds",
-    "sasl.login.refresh.window.factor",
-    "sasl.login.refresh.window.jitter",
     "sasl.mechanism.inter.broker.protocol",
 )
 """What Kafka can change while it runs and tidelog cannot: a change that is not made must not look as if it were, since the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.config.broker_security import OPTIONS
 from tidelog.config.options import Type
+from tidelog.config.resolve import BrokerConfig
 
 TLS = [
     "allow.dn.changes",
@@ -80,3 +81,17 @@ def test_every_password_and_key_is_a_secret() -> None:
     for option in OPTIONS:
         if option.name.endswith((".password", ".passphrase", ".secret", ".secret.key", ".jaas.config", "keystore.key")):
             assert option.type is Type.PASSWORD, option
+
+
+def test_when_tokens_are_replaced_may_stand_in_the_clusters_metadata() -> None:
+    """A cluster that comes from Apache Kafka may hold these, and no broker may refuse to start for them."""
+    config = BrokerConfig.from_properties(
+        {
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": "1@localhost:1",
+            "listeners": "PLAINTEXT://:0,CONTROLLER://:1",
+            "controller.listener.names": "CONTROLLER",
+        }
+    )
+    assert config.apply_dynamic({"sasl.login.refresh.window.factor": "0.7"}, {"sasl.login.refresh.buffer.seconds": "10"})

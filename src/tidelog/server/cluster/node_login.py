@@ -63,9 +63,12 @@ def _with_source(config: BrokerConfig, listener: str, runtime: LoopRuntime, logi
         return login
     # Only for a node that logs in with tokens.
     from tidelog.server.cluster.node_tokens import NodeTokens
-    from tidelog.server.cluster.token_source import token_source
+    from tidelog.server.cluster.token_source import Renewal, renewal, token_source
 
-    return login._replace(tokens=NodeTokens(listener, token_source(config.static, listener), runtime))
+    def replaced() -> Renewal:
+        return renewal({**config.static, **config.dynamic_default, **config.dynamic_broker}, listener)
+
+    return login._replace(tokens=NodeTokens(listener, token_source(config.static, listener), runtime, renewal=replaced))
 
 
 def broker_login(config: BrokerConfig) -> Sasl | None:

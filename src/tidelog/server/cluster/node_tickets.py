@@ -52,7 +52,12 @@ class NodeTickets:
             raise NotAuthenticated(late(self._kerberos, host, self._limit_s)) from None
 
     def _fetched(self, host: str, turn: asyncio.Lock) -> asyncio.Future[Initiator]:
-        loop, fetched = asyncio.get_running_loop(), self._tickets.fetch(host)
+        loop = asyncio.get_running_loop()
+        try:
+            fetched = self._tickets.fetch(host)
+        except RuntimeError as error:  # no thread can be started
+            turn.release()
+            raise NotAuthenticated(f"no Kerberos ticket for {self._kerberos.service}@{host}: {error}") from error
         waiting = asyncio.wrap_future(fetched)
 
         def ended() -> None:

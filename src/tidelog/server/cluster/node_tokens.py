@@ -18,7 +18,7 @@ from tidelog.client.net.bearer_tokens import fetch, file_token
 from tidelog.client.net.tls import tls_context
 from tidelog.client.oauth import Grant, life_s
 from tidelog.model.errors import ConfigError
-from tidelog.server.cluster.token_source import TokenSource
+from tidelog.server.cluster.token_source import Renewal, TokenSource
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.secret_files import warn_of_readers
 
@@ -45,8 +45,19 @@ def get(source: TokenSource) -> Grant:
 class NodeTokens:
     """The current token for one listener. Nothing is fetched before the first login asks for one."""
 
-    def __init__(self, listener: str, source: TokenSource, runtime: LoopRuntime, get: Get = get) -> None:
-        """ConfigError for TLS settings of the endpoint that cannot be used."""
+    def __init__(
+        self,
+        listener: str,
+        source: TokenSource,
+        runtime: LoopRuntime,
+        get: Get = get,
+        renewal: Callable[[], Renewal] | None = None,
+    ) -> None:
+        """ConfigError for TLS settings of the endpoint that cannot be used.
+
+        ``renewal``: when tokens are replaced now, which may change while the node runs. It may raise ConfigError: then, and
+        without it, that of ``source`` counts.
+        """
         if source.tls is not None:
             tls_context(source.tls)
         if source.oauth.file is not None:
@@ -55,6 +66,7 @@ class NodeTokens:
         self._source = source
         self._runtime = runtime
         self._get = get
+        self._renewal = renewal
         self._token = ""
         self._ends_s = 0.0
         self._keeping: asyncio.Task[None] | None = None
@@ -105,6 +117,10 @@ class NodeTokens:
                 return self._take(grant)
             except (NoConnection, NotAuthenticated, ConfigError) as error:
                 self._failed(str(error))
+            except Exception as error:
+                # A node without tokens leaves the cluster, so no fault of a fetch may be the last one.
+                log.exception("fetching a token for listener %s failed", self._listener)
+                self._failed(f"{type(error).__name__}: {error}")
             finally:
                 self._tried.set()
             await asyncio.sleep(pause_ms / 1000)
@@ -122,7 +138,15 @@ class NodeTokens:
             log.info("this node has a token for listener %s again", self._listener)
         self._problem, self._warned_s = "", None
         self._refused.clear()
-        return max(self._source.renewal.after_s(left_s, self._runtime.rng.random()), LEAST_USED_S)
+        return max(self._replaced().after_s(left_s, self._runtime.rng.random()), LEAST_USED_S)
+
+    def _replaced(self) -> Renewal:
+        if self._renewal is not None:
+            try:
+                return self._renewal()
+            except ConfigError as problem:
+                log.warning("a dynamic setting of tokens for listener %s does not count: %s", self._listener, problem)
+        return self._source.renewal
 
     def _failed(self, problem: str) -> None:
         """Logs a failure when it is a new one, and each minute."""

@@ -77,6 +77,12 @@ def token_source(given: Mapping[str, str], listener: str) -> TokenSource:
         raise ConfigError(f"this node cannot log in on listener {listener} by {MECHANISM}: {problem}") from None
 
 
+def renewal(given: Mapping[str, str], listener: str) -> Renewal:
+    """When the tokens for a listener are replaced. ConfigError for a value that Java's clients refuse, too."""
+    options = ListenerOptions(given, listener)
+    return _renewal(lambda option: options.value(option, MECHANISM))
+
+
 def _source(options: ListenerOptions) -> TokenSource:
     for name in _WITHOUT_MEANING:
         found = options.get(name, MECHANISM)

@@ -45,6 +45,21 @@ def test_a_ticket_comes_or_the_reason_why_not() -> None:
     asyncio.run(main())
 
 
+def test_a_thread_that_cannot_be_started_does_not_keep_the_hosts_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_: Tickets, host: str) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        made = tickets(lambda host: "ticket")
+        with monkeypatch.context() as patched:
+            patched.setattr(Tickets, "fetch", no_thread)
+            with pytest.raises(NotAuthenticated, match="can't start new thread"):
+                await made.ticket("n2")
+        assert await made.ticket("n2") == "ticket"
+
+    asyncio.run(main())
+
+
 def test_a_login_that_waits_for_a_kdc_gives_up_holds_up_no_other_host_and_tells_the_reason_when_it_comes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

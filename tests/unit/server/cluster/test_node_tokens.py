@@ -138,6 +138,41 @@ def test_a_token_counts_while_the_next_one_cannot_be_fetched(runtime: LoopRuntim
     assert caplog.text.count("the last one holds for 3") == 1
 
 
+def test_a_fault_of_a_fetch_is_not_the_last_one(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    issuer = Issuer(RuntimeError("can't start new thread"), OverflowError(), Grant("first", HOUR_S))
+    tokens = NodeTokens("NODES", source(), runtime, issuer)
+
+    async def main() -> None:
+        with pytest.raises(ConnectionError, match="can't start new thread"):
+            await tokens.token()
+        assert await token_at_last(tokens) == "first"
+
+    run(runtime, main)
+    assert issuer.asked == 3
+
+
+def test_when_a_token_is_replaced_may_change_while_the_node_runs(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    issuer = Issuer(*(Grant(f"t{number}", HOUR_S) for number in range(5)))
+    found: list[Renewal | ConfigError] = [Renewal(0.0, 0.0, 0.0, 0.0), ConfigError("is 7, but must be from 0.5 to 1.0")]
+
+    def renewal() -> Renewal:
+        first = found.pop(0)
+        if isinstance(first, ConfigError):
+            raise first
+        return first
+
+    tokens = NodeTokens("NODES", source(), runtime, issuer, renewal)
+
+    async def main() -> None:
+        await tokens.token()
+        await until(lambda: not found)
+        assert await tokens.token() == "t1"
+
+    run(runtime, main)
+    assert issuer.asked == 2
+    assert "a dynamic setting of tokens for listener NODES does not count: is 7" in caplog.text
+
+
 def test_an_expired_token_is_not_sent(runtime: LoopRuntime) -> None:
     issuer = Issuer(Grant("first", 0.05), NoConnection("down"))
     tokens = NodeTokens("NODES", source(share=0.0), runtime, issuer)

@@ -8,7 +8,7 @@ from tidelog.client.oauth import CLIENT_ID, CLIENT_SECRET, HANDLER, RETRIEVER, S
 from tidelog.client.settings import Tls
 from tidelog.config.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE
 from tidelog.model.errors import ConfigError
-from tidelog.server.cluster.token_source import Renewal, token_source
+from tidelog.server.cluster.token_source import Renewal, renewal, token_source
 
 PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 ENDPOINT = {URL: "https://login.example.com/token", CLIENT_ID: "node", CLIENT_SECRET: "canary"}
@@ -20,6 +20,14 @@ def test_tokens_come_from_the_endpoint_of_the_settings() -> None:
     assert found.oauth == OAuth(url=ENDPOINT[URL], client_id="node", client_secret="canary")
     assert found.renewal == Renewal(share=0.8, jitter=0.05, least_s=60.0, buffer_s=300.0)
     assert (found.tls, found.connect_s, found.read_s, found.retry_ms, found.max_retry_ms) == (None, None, None, 100, 10_000)
+
+
+def test_when_tokens_are_replaced_is_found_without_the_rest() -> None:
+    window = "sasl.login.refresh.window.factor"
+    assert renewal({window: "0.5", f"listener.name.nodes.oauthbearer.{window}": "0.9"}, "NODES").share == 0.9
+    assert renewal({}, "NODES") == token_source(ENDPOINT, "NODES").renewal
+    with pytest.raises(ConfigError, match=r"from 0\.5 to 1\.0"):
+        renewal({window: "0.1"}, "NODES")
 
 
 def test_the_most_specific_name_decides() -> None:
