@@ -12,7 +12,7 @@ from tidelog.cli.refusal import CannotConnect, CommandFailed, text_of
 from tidelog.client.calls import Ask, Call, To, VersionOf
 from tidelog.client.failures import NoConnection, NoRoute, NotAuthenticated
 from tidelog.client.net.blocking import BlockingClient
-from tidelog.client.settings import KNOWN, ClientSettings, parse_admin_settings
+from tidelog.client.settings import KNOWN, OF_MECHANISM, ClientSettings, parse_admin_settings
 from tidelog.config.properties import parse
 from tidelog.model.errors import ConfigError, KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -75,9 +75,10 @@ def client_settings(bootstrap: str, command_config: str | None, client_id: str) 
         found = settings_files.client_settings(parse(text_of(command_config)))
         own = found.settings
         if "process.roles" in own:
-            # The name of the service is there for the node's listeners.
-            kerberos = () if own.get("sasl.mechanism") == "GSSAPI" else ("sasl.kerberos.",)
-            own = {name: text for name, text in own.items() if name in KNOWN and not name.startswith(kerberos)}
+            # What belongs to another mechanism is there for the node's listeners and its own logins.
+            mechanism = own.get("sasl.mechanism") or own.get("sasl.mechanisms")
+            others = tuple(each for name, begin in OF_MECHANISM.items() if name != mechanism for each in begin)
+            own = {name: text for name, text in own.items() if name in KNOWN and not name.startswith(others)}
         try:
             return parse_admin_settings({"client.id": client_id, **own}, bootstrap)
         except ConfigError as error:

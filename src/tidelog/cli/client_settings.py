@@ -160,7 +160,7 @@ def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:
     """CannotConnect unless one of the servers accepts this client: librdkafka would retry for a minute or more. ConfigError for
     an address that is none.
 
-    If there are settings that only librdkafka knows, only the form of the address is checked.
+    With settings that only librdkafka knows, and with GSSAPI, only the form of the address is checked.
     """
     from tidelog.cli.broker_connection import Session
     from tidelog.client.settings import parse_admin_settings
@@ -171,6 +171,8 @@ def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:
         parsed = parse_admin_settings({**settings, "client.id": "probe"}, bootstrap)
     except ConfigError:
         return
+    if parsed.sasl is not None and parsed.sasl.kerberos is not None:
+        return  # librdkafka has a Kerberos library of its own
     with Session(parsed) as session:
         # A listener that asks for a login tells strangers its versions, and closes the connection at any other request.
         session.ask(MetadataRequest(topics=[]))

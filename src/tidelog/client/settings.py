@@ -228,7 +228,8 @@ CONNECTION = frozenset(
     | {"retry.backoff.ms", "retry.backoff.max.ms", "enable.ssl.certificate.verification", "https.ca.location"}
 )
 SECURITY = ("security.", "sasl.", "ssl.")
-_OF_MECHANISM = {
+_PROTOCOL_BEFORE = re.compile(r"^[A-Za-z0-9_]+://")
+OF_MECHANISM = {
     "OAUTHBEARER": ("sasl.oauthbearer.", "sasl.login.callback."),
     "GSSAPI": ("sasl.kerberos.",),
 }
@@ -288,7 +289,9 @@ def parse_settings(given: Mapping[str, str], prefix: str = "", token: Callable[[
 
 
 def _servers(text: str) -> tuple[tuple[str, int], ...]:
-    found = tuple(parse_address("bootstrap.servers", part) for part in filter(None, (part.strip() for part in text.split(","))))
+    # Kafka's clients take the name of a protocol before the address, and ignore it.
+    parts = (_PROTOCOL_BEFORE.sub("", part.strip()) for part in text.split(","))
+    found = tuple(parse_address("bootstrap.servers", part) for part in parts if part)
     if not found:
         raise ConfigError("bootstrap.servers is missing: say where a broker listens, as host:port,host:port.")
     return found
@@ -313,7 +316,7 @@ def _sasl(values: Mapping[str, Any], supply: Callable[[], str] | None) -> Sasl:
         raise ConfigError(f"sasl.mechanism {given} must be one of {', '.join(MECHANISMS)}.")
     found = jaas_fields(values.get("sasl.jaas.config", ""))
     for name in values:
-        for wanted, beginnings in _OF_MECHANISM.items():
+        for wanted, beginnings in OF_MECHANISM.items():
             if mechanism != wanted and name.startswith(beginnings):
                 raise ConfigError(
                     f"{name} is set, and sasl.mechanism is {mechanism}: it must be {wanted} for that to have a meaning."

@@ -77,7 +77,12 @@ def test_of_a_nodes_file_only_what_clients_know_counts(tmp_path: Path, monkeypat
     )
     settings = client_settings("localhost:9092", str(file), "tool")
     assert settings.sasl == Sasl("PLAIN", "admin", "secret")
-    file.write_text(file.read_text() + "sasl.kerberos.service.name=kafka\n")
+    file.write_text(
+        file.read_text() + "sasl.kerberos.service.name=kafka\n"
+        "sasl.oauthbearer.token.endpoint.url=https://login.example.com/token\n"
+        "sasl.oauthbearer.client.credentials.client.id=node\n"
+        "sasl.oauthbearer.client.credentials.client.secret=hush\n"
+    )
     assert client_settings("localhost:9092", str(file), "tool").sasl == settings.sasl
     file.write_text(file.read_text().replace("process.roles=controller\n", ""))
     with pytest.raises(ConfigError, match=r"sasl\.mechanism\.controller"):

@@ -115,6 +115,11 @@ def test_a_listener_that_asks_for_a_login_does_not_accept_a_client_without_one()
             check_reachable({}, broker.bootstrap_servers)
 
 
+def test_a_login_by_kerberos_is_left_to_librdkafka() -> None:
+    given = {"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_PLAINTEXT", "sasl.kerberos.service.name": "kafka"}
+    check_reachable({**given, "sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "ann@REALM"}, "127.0.0.1:1")
+
+
 def test_what_only_librdkafka_knows_is_left_to_it_and_the_rest_is_tried():
     check_reachable({"sasl.mechanism": "OAUTHBEARER", "security.protocol": "SASL_SSL"}, "127.0.0.1:1")
     with pytest.raises(CannotConnect, match=r"127\.0\.0\.1:1"):

@@ -31,6 +31,7 @@ def settings(**given: str) -> ClientSettings:
 
 def test_servers_are_a_list() -> None:
     assert parse_settings({"bootstrap.servers": " a:1, [::1]:2 ,"}).bootstrap == (("a", 1), ("::1", 2))
+    assert parse_settings({"bootstrap.servers": "PLAINTEXT://a:1,SASL_SSL://[::1]:2"}).bootstrap == (("a", 1), ("::1", 2))
 
 
 def test_what_was_aborted_is_not_read_unless_asked_for() -> None:

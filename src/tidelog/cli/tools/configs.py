@@ -131,9 +131,12 @@ def additions(text: str | None, path: str | None) -> dict[str, str]:
     while text and position < len(text):
         match = _PAIR.match(text, position)
         if match is None:
-            # Not all of it: what follows may be a password.
-            word = (text[position:].split() or [","])[0]
-            raise CommandFailed(f"--add-config takes name=value pairs with commas between them; one is not: {word}")
+            # Not its text: that may be a part of a password.
+            number, after = len(result) + 1, f" (after {[*result][-1]})" if result else ""
+            raise CommandFailed(
+                f"--add-config takes name=value pairs with commas between them; number {number}{after} is none. "
+                "A value with commas, such as a SCRAM credential, stands in brackets."
+            )
         value = match[2].strip()
         result[match[1]] = value[1:-1] if value.startswith("[") and value.endswith("]") else value
         position = match.end()
