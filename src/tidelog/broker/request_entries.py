@@ -4,6 +4,8 @@ A request of a megabyte may hold a million empty names. Each takes microseconds 
 whether the client may do anything or not: a client without any permission could stop a node for minutes. Requests that need a
 permission on the cluster as a whole are exempt, because they are refused before their entries are looked at, and so are those
 between brokers. Apache Kafka has no such limit.
+
+Not covered: Produce and Fetch, lists within entries, and the time of decoding, which comes first.
 """
 
 from __future__ import annotations

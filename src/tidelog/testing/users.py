@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tidelog.config.authorizer import AUTHORIZER, STANDARD_AUTHORIZER
@@ -35,9 +35,8 @@ class Users:
         for name, password in users.items():
             if not name or not NAME_CHARACTERS.issuperset(name) or not password:
                 raise ValueError(f"user {name!r}: a name has letters, digits and - _ . $, and a password is not empty")
-        _check_rules(acls or ())
         self._users = dict(users)
-        self._acls = acls
+        self._acls = None if acls is None else _checked_rules(acls)
         protocol = ("SASL_" if users else "") + ("PLAINTEXT" if certificates is None else "SSL")
         self._protocol = protocol
         self._certificates = {} if certificates is None else certificates.settings(protocol)
@@ -77,7 +76,7 @@ class Users:
         """These ACLs instead of those that there are. ValueError with the reason when one is refused."""
         if self._acls is None:
             raise ValueError("the broker has no authorizer: give it ACLs from the start, Broker(acls=[])")
-        _check_rules(acls)
+        acls = _checked_rules(acls)
         everything = DeleteAclsFilter(
             resource_type_filter=ResourceType.ANY,
             resource_name_filter=None,
@@ -123,10 +122,12 @@ class Users:
         return AlterUserScramCredentialsRequest(upsertions=made)
 
 
-def _check_rules(acls: Sequence[object]) -> None:
-    for rule in acls:
+def _checked_rules(acls: Iterable[Rule]) -> list[Rule]:
+    found = list(acls)
+    for rule in found:
         if not isinstance(rule, tuple):
             raise ValueError(f"ACLs are a list of what allow() and deny() make, such as acls=[allow(...)], but it holds {rule!r}")
+    return found
 
 
 def jaas_entry(mechanism: str, user: str, password: str) -> str:

@@ -13,6 +13,11 @@ def test_a_name_or_a_password_that_no_client_could_send_is_refused(users: dict[s
         Users(users, None)
 
 
+def test_acls_may_come_from_a_generator() -> None:
+    users = Users({}, (allow("ann", "read", topic=name) for name in ("a", "b")))  # type: ignore[arg-type]
+    assert len(users._acls or ()) == 2
+
+
 def test_one_acl_in_place_of_a_list_is_refused() -> None:
     with pytest.raises(ValueError, match=r"such as acls=\[allow"):
         Users({}, allow("ann", "read", topic="orders"))  # type: ignore[arg-type]
