@@ -95,9 +95,12 @@ def machine() -> Machine:
 
 
 def others_share(before: Machine, after: Machine, own: float, cores: int) -> float:
-    """The share of the machine that other processes had, where ``own`` CPU seconds were ours; at least 0: ticks are coarse."""
+    """The share of the machine that other processes had, where ``own`` CPU seconds were ours.
+
+    A tick too few makes it negative, as a tick too many makes it too large: only the mean of several says something.
+    """
     capacity = (after.at - before.at) * cores
-    return max(0.0, (after.busy - before.busy - (after.kernel - before.kernel) - own) / capacity)
+    return (after.busy - before.busy - (after.kernel - before.kernel) - own) / capacity
 
 
 def steal_share(before: Machine, after: Machine, cores: int) -> float:
