@@ -91,12 +91,12 @@ def test_our_client_logs_in(kind: str, version: str, secured: SecuredNode) -> No
     assert "java-SSL-TLSv1.2" in Tidelog().topics(secured, kind, version)
 
 
-def renewed(secured: SecuredNode, java: JavaSide, reads: str, writers: list[tuple[Writer, str, str]]) -> None:
+def renewed(secured: SecuredNode, java: JavaSide, reads: str, writers: list[tuple[Writer, str, str]], name: str) -> None:
     """Each writer writes, and Java's consumer reads what the first of them writes, over two sessions and more: nothing is
     refused, lost, or sent over a new connection because of it."""
     node_log = secured.node.log_file
     version = writers[0][2]
-    topics = [f"load-{reads}-{version}-{number}" for number in range(len(writers))]
+    topics = [f"{name}-{reads}-{version}-{number}" for number in range(len(writers))]
     secured.create(topics)
     said = len(node_log.read_text())
     with ThreadPoolExecutor(len(writers) + 1) as beside:
@@ -122,7 +122,7 @@ def test_clients_log_in_again_under_load(secured: SecuredNode, java: JavaSide) -
         (KafkaPython(), "SCRAM-SHA-256", OLD),
         (Tidelog(), "OAUTHBEARER", OLD),
     ]
-    renewed(secured, java, "SCRAM-SHA-512", writers)
+    renewed(secured, java, "SCRAM-SHA-512", writers, "mixed")
 
 
 @pytest.mark.skipif(not LONG, reason="one mix of mechanisms is tried above; each of them by make security")
@@ -130,7 +130,7 @@ def test_clients_log_in_again_under_load(secured: SecuredNode, java: JavaSide) -
 @pytest.mark.parametrize("kind", RENEWING_KINDS)
 def test_clients_log_in_again_under_load_by_each_mechanism(kind: str, version: str, secured: SecuredNode, java: JavaSide) -> None:
     writers: list[tuple[Writer, str, str]] = [(each, kind, version) for each in (Librdkafka(), KafkaPython(), Tidelog())]
-    renewed(secured, java, kind, writers)
+    renewed(secured, java, kind, writers, "alike")
 
 
 @pytest.mark.skipif(not LONG, reason="franz-go belongs to make security")
