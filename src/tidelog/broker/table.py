@@ -197,6 +197,7 @@ _ROWS = (
         ApiKey.DESCRIBE_CONFIGS,
         (1, 4),
         broker=configs.describe_configs,
+        controller=configs.describe_configs,
         needs=by_resource((Op.DESCRIBE_CONFIGS, CLUSTER), (Op.DESCRIBE_CONFIGS, TOPIC), (Op.DESCRIBE_CONFIGS, GROUP)),
     ),
     Api(

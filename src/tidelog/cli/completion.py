@@ -6,10 +6,24 @@ from importlib import import_module
 
 import click
 
+from tidelog.cli import server_start
 from tidelog.cli.main import COMMANDS, main, module_of
 
 SHELLS = ("bash", "zsh", "fish")
-OWN = frozenset({"completion", "safe-to-stop", "drain", "dump-log", "format", "random-uuid", "rebalance", "start"})
+OWN = frozenset(
+    {
+        "completion",
+        "drain",
+        "format",
+        "link-commands",
+        "pipeline",
+        "random-uuid",
+        "rebalance",
+        "safe-to-stop",
+        "secure",
+        "start",
+    }
+)
 """Commands without a counterpart among Kafka's tools."""
 
 
@@ -22,6 +36,7 @@ def command(shell: str) -> None:
         if name not in OWN:
             module = import_module(module_of(name))
             print(script(shell, f"kafka-{name}", module.command))
+    print(script(shell, "kafka-server-start", server_start.command))
 
 
 def script(shell: str, program: str, cli: click.Command) -> str:

@@ -7,7 +7,7 @@ import gc
 import logging
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -46,6 +46,11 @@ REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLev
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on localhost:PORT; 0 takes a free port. [9092]")
 def command(properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> None:
     """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092."""
+    start(properties, overrides, data, port)
+
+
+def start(properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> NoReturn:
+    """Runs a node until a signal, and exits: with 1 when it cannot start or has failed."""
     began = time.perf_counter()
     try:
         given = _settings(properties, overrides, data, port)
@@ -161,7 +166,7 @@ def _warn_of_readers(path: str | None, given: Mapping[str, str], found: Resolved
         warn_of_readers(each)
 
 
-def _refuse(error: Exception) -> None:
+def _refuse(error: Exception) -> NoReturn:
     _say(error)
     sys.exit(1)
 

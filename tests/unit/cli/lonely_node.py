@@ -17,6 +17,13 @@ from tidelog.records.control import Endpoint, Voter
 @contextmanager
 def lonely_node(directory: Path) -> Iterator[str]:
     """Its ``host:port``, until the block ends."""
+    with lonely_addresses(directory) as (address, _):
+        yield address
+
+
+@contextmanager
+def lonely_addresses(directory: Path) -> Iterator[tuple[str, str]]:
+    """``host:port`` of its listeners for clients and for controllers, until the block ends."""
     (port,) = free_ports(1)
     voters = VoterSet.of([Voter(1, directory_id(1), (Endpoint("CONTROLLER", "localhost", port),))])
     request = FormatRequest([str(directory / "data")], 1, CLUSTER, initial_voters=voters)
@@ -29,4 +36,4 @@ def lonely_node(directory: Path) -> Iterator[str]:
         "controller.quorum.bootstrap.servers": f"localhost:{port}",
     }
     with running_node(directory, **settings) as address:
-        yield address
+        yield address, f"localhost:{port}"

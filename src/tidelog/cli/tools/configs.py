@@ -1,7 +1,8 @@
 """``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client
 metrics; quotas, which are in ``quota_configs``; credentials of users, which are in ``scram_configs``.
 
-Flags and lines are those of Kafka's tool. Changes are incremental: settings that are not named stay.
+Flags and lines are those of Kafka's tool. Changes are incremental: settings that are not named stay. Controllers change and
+describe settings too, but list no topics, groups or quotas.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import columns, entry, refusal
-from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.cli.connection_options import target, target_options
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools import config_entities, quota_configs, scram_configs
 from tidelog.cli.tools.config_entities import Named
 from tidelog.cli.tools.quota_configs import QUOTA_TYPES
 
 if TYPE_CHECKING:
-    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.broker_connection import Session
+    from tidelog.client.calls import Node
 
 SET, DELETE = 0, 1
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -64,8 +66,7 @@ class Entity:
 
 @click.command("configs", context_settings={"help_option_names": ["-h", "--help"]})
 @refusal.zookeeper_option
-@bootstrap_option
-@command_config_option
+@target_options
 @click.option("--describe", is_flag=True, help="Show settings.")
 @click.option("--alter", is_flag=True, help="Change settings.")
 @config_entities.options
@@ -75,9 +76,16 @@ class Entity:
 @click.option("--delete-config", metavar="NAME,...", help="Settings to take back.")
 @columns.output_option
 @click.option("--force", is_flag=True, hidden=True)
-def command(bootstrap_server: str | None, command_config: str | None, describe: bool, alter: bool, **flags: Any) -> None:
+def command(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    describe: bool,
+    alter: bool,
+    **flags: Any,
+) -> None:
     """Show and change dynamic settings."""
-    bootstrap = refusal.required(bootstrap_server)
+    bootstrap, controllers = target(bootstrap_server, bootstrap_controller)
     if describe == alter:
         refusal.usage("Give either --describe or --alter")
     entities = config_entities.named(flags, KINDS)
@@ -86,21 +94,32 @@ def command(bootstrap_server: str | None, command_config: str | None, describe: 
         refusal.usage("--alter changes nothing without --add-config, --add-config-file or --delete-config")
     if alter and (unnamed := [each.kind for each in entities if each.name is None]):
         refusal.usage("An entity-name or default entity must be specified with --alter of " + " and ".join(unnamed))
-    from tidelog.cli.admin_session import AdminSession
+    if controllers:
+        _check_controllers_answer(entities, describe)
+    from tidelog.cli.controller_session import session
 
     with refusal.one_line("Error while executing config command: "):
         add, delete = additions(flags["add_config"], flags["add_config_file"]), _names(flags["delete_config"])
-        with AdminSession(bootstrap, command_config) as session:
+        with session(bootstrap, controllers, command_config) as connected:
             if alter:
-                _change(session, entities, add, delete)
+                _change(connected, entities, add, delete)
             else:
                 silent = flags["output"] == "json"
-                shown = _show(session, entities, flags["everything"], silent=silent)
+                shown = _show(connected, entities, flags["everything"], silent=silent)
                 if silent:
                     print(columns.as_json(shown))
 
 
-def _change(session: AdminSession, entities: list[Named], add: dict[str, str], delete: list[str]) -> None:
+def _check_controllers_answer(entities: list[Named], describe: bool) -> None:
+    """A usage error for what only brokers list."""
+    kind = entities[0].kind
+    if describe and kind in QUOTA_TYPES:
+        refusal.usage(f"Controllers change the settings of {kind} and do not show them: give --bootstrap-server")
+    if describe and entities[0].name is None and kind not in {"brokers", "broker-loggers"}:
+        refusal.usage(f"Controllers do not list {kind}: name one with --entity-name, or give --bootstrap-server")
+
+
+def _change(session: Session, entities: list[Named], add: dict[str, str], delete: list[str]) -> None:
     if scram_configs.are_credentials(entities, [*add, *delete]):
         scram_configs.alter(session, entities[0].name or "", add, delete)
     elif entities[0].kind in QUOTA_TYPES:
@@ -109,7 +128,7 @@ def _change(session: AdminSession, entities: list[Named], add: dict[str, str], d
         _alter(session, _entity(entities[0]), add, delete)
 
 
-def _show(session: AdminSession, entities: list[Named], everything: bool, *, silent: bool) -> list[columns.Row]:
+def _show(session: Session, entities: list[Named], everything: bool, *, silent: bool) -> list[columns.Row]:
     if entities[0].kind in QUOTA_TYPES:
         quotas = quota_configs.describe(session, entities, silent=silent)
         return quotas + scram_configs.describe(session, entities, silent=silent)
@@ -147,7 +166,7 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: list[str]) -> None:
+def _alter(session: Session, entity: Entity, add: dict[str, str], delete: list[str]) -> None:
     """Sends one request. CommandFailed when the broker refuses."""
     from tidelog.protocol.messages.incremental_alter_configs import (
         AlterableConfig,
@@ -159,7 +178,7 @@ def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: l
     configs += [AlterableConfig(name=name, config_operation=DELETE, value=None) for name in delete]
     resource = AlterConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource])
-    for result in _one_of(session, entity).ask(request).responses:
+    for result in session.ask(request, _changes_at(session, entity)).responses:
         refusal.check(result.error_code, result.error_message)
     if entity.default:
         print(f"Completed updating default config for {entity.kind} in the cluster.")
@@ -167,16 +186,26 @@ def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: l
         print(f"Completed updating config for {entity}.")
 
 
-def _one_of(session: AdminSession, entity: Entity) -> Any:
-    """The broker itself for a broker entity, any broker for others."""
-    if entity.resource in {BROKER, BROKER_LOGGER} and entity.name is not None:
-        if not entity.name.isdecimal():
-            raise CommandFailed(f"--entity-name of {entity.kind} is a node id, a number: {entity.name} is none")
-        return session.connection(int(entity.name))
-    return session
+def _changes_at(session: Session, entity: Entity) -> Node | None:
+    """As ``_node_of``; the active controller for settings of brokers, which it decides for all of them."""
+    from tidelog.cli.controller_session import ControllerSession
+
+    node = _node_of(entity)
+    return None if entity.resource == BROKER and isinstance(session, ControllerSession) else node
 
 
-def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent: bool) -> list[columns.Row]:
+def _node_of(entity: Entity) -> Node | None:
+    """The node itself for a broker entity, any for others."""
+    if entity.resource not in {BROKER, BROKER_LOGGER} or entity.name is None:
+        return None
+    from tidelog.client.calls import Node
+
+    if not (entity.name.isascii() and entity.name.isdecimal()):
+        raise CommandFailed(f"--entity-name of {entity.kind} is a node id, a number: {entity.name} is none")
+    return Node(int(entity.name))
+
+
+def _describe(session: Session, entity: Entity, everything: bool, *, silent: bool) -> list[columns.Row]:
     """Prints what Kafka's tool prints, unless ``silent``; returns it as values."""
     say = (lambda _: None) if silent else print
     if entity.default:
@@ -185,7 +214,7 @@ def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent
     shown: list[columns.Row] = []
     for name in [entity.name] if entity.name is not None else _all_names(session, entity):
         each = Entity(entity.kind, name)
-        if each.resource == TOPIC and session.metadata([name])[0].error_code:
+        if each.resource == TOPIC and not _exists(session, each):
             missing = f"Topic '{name}' does not exist, so it has no settings."
             if entity.name is not None and silent:
                 raise CommandFailed(missing)
@@ -200,10 +229,22 @@ def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent
     return shown
 
 
-def _all_names(session: AdminSession, entity: Entity) -> list[str]:
+def _exists(session: Session, topic: Entity) -> bool:
+    """True at controllers, which know no topics by Metadata and refuse to describe one that is missing."""
+    from tidelog.cli.admin_session import AdminSession
+
+    return not isinstance(session, AdminSession) or not session.metadata([topic.name or ""])[0].error_code
+
+
+def _all_names(session: Session, entity: Entity) -> list[str]:
     """All existing entities of that type."""
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.controller_session import ControllerSession
     from tidelog.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
+    if isinstance(session, ControllerSession):
+        return [str(node) for node in sorted(each.broker_id for each in session.cluster.brokers)]
+    assert isinstance(session, AdminSession)
     if entity.resource == TOPIC:
         return [topic.name or "" for topic in session.metadata(None)]
     if entity.resource in {BROKER, BROKER_LOGGER}:
@@ -218,12 +259,13 @@ def _all_names(session: AdminSession, entity: Entity) -> list[str]:
     return sorted(names)
 
 
-def _settings(session: AdminSession, entity: Entity, everything: bool, say: Callable[[str], None]) -> list[columns.Row]:
+def _settings(session: Session, entity: Entity, everything: bool, say: Callable[[str], None]) -> list[columns.Row]:
     """A line for each setting, by name, with its source and the values it overrides; returns them as values."""
     from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configuration_keys=None)
-    response = _one_of(session, entity).ask(DescribeConfigsRequest(resources=[resource], include_synonyms=True))
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+    response = session.ask(request, _node_of(entity))
     own = DEFAULT_BROKER_SOURCE if entity.default else OWN_SOURCE[entity.resource]
     found: list[columns.Row] = []
     for result in response.results:

@@ -18,8 +18,10 @@ import click
 from tidelog.cli import client_settings, entry, progress, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools.perf_metrics import Metrics
 
 MEBIBYTE = 1024 * 1024
+CLIENT_ID = "perf-consumer-client"
 BATCH = 1000
 RESULTS = (
     "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
@@ -65,7 +67,7 @@ class Span:
 @click.option("--show-detailed-stats", is_flag=True, help="A line every --reporting-interval.")
 @click.option("--reporting-interval", type=click.IntRange(min=1), default=5000, show_default=True, help="ms between two lines.")
 @click.option("--hide-header", is_flag=True, help="No title line.")
-@click.option("--print-metrics", is_flag=True, help="Taken for Kafka's sake; librdkafka's differ.")
+@click.option("--print-metrics", is_flag=True, help="Print librdkafka's statistics at the end.")
 def command(**flags: Any) -> None:
     """Consume records, and say how fast it was."""
     refusal.required(flags["bootstrap_server"])
@@ -92,7 +94,7 @@ def settings(flags: dict[str, Any]) -> dict[str, Any]:
     java["bootstrap.servers"] = flags["bootstrap_server"]
     if flags["group"]:
         java["group.id"] = flags["group"]
-    return {"log_level": "2", "queued.min.messages": "1000000"} | client_settings.to_librdkafka(java)
+    return {"client.id": CLIENT_ID, "log_level": "2", "queued.min.messages": "1000000"} | client_settings.to_librdkafka(java)
 
 
 def _own(flags: dict[str, Any]) -> dict[str, str]:
@@ -106,8 +108,9 @@ def _measure(config: dict[str, Any], flags: dict[str, Any]) -> None:
     detailed = flags["show_detailed_stats"]
     if not flags["hide_header"]:
         print(("time, threadId, " if detailed else "start.time, end.time, ") + RESULTS)
+    metrics = Metrics("consumer") if flags["print_metrics"] else None
     try:
-        consumer = Consumer(config)
+        consumer = Consumer(config | (metrics.settings if metrics is not None else {}))
     except KafkaException as error:
         raise CommandFailed(f"The consumer cannot be made: {error.args[0].str()}") from error
     assigned_at: list[float] = []
@@ -117,13 +120,18 @@ def _measure(config: dict[str, Any], flags: dict[str, Any]) -> None:
     try:
         with progress.bar("received", flags["num_records"] or flags["messages"]) as told:
             records, size = _consume(consumer, flags, began, assigned_at, told)
+        ended, elapsed_ms = datetime.now(), (time.perf_counter() - began) * 1000  # noqa: DTZ005
+        if metrics is not None:
+            consumer.pause(consumer.assignment())
+            metrics.settle(consumer.poll)
     finally:
         consumer.close()
     if not detailed:
-        elapsed_ms = (time.perf_counter() - began) * 1000
         rebalance_ms = (assigned_at[0] - began) * 1000 if assigned_at else 0.0
         span = Span(records, size, elapsed_ms, rebalance_ms)
-        print(f"{_time(started)}, {_time(datetime.now())}, {span.columns()}")  # noqa: DTZ005
+        print(f"{_time(started)}, {_time(ended)}, {span.columns()}")
+    if metrics is not None:
+        metrics.print()
 
 
 def _consume(

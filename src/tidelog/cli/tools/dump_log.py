@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import click
 
-from tidelog.cli import entry
+from tidelog.cli import entry, refusal
 from tidelog.cli.tools import dump_records
 from tidelog.cli.tools.dump_indexes import Problems, dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
-from tidelog.cli.tools.dump_records import Decoder
+from tidelog.cli.tools.dump_records import DECODER_CLASSES, DECODER_PACKAGE, Decoder
 from tidelog.raft.snapshots import parse_file_name
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, crc_is_valid, read_header
 from tidelog.records.compression import Codec
@@ -39,6 +39,29 @@ class What:
     sanity_only: bool
 
 
+_KNOWN = ", ".join(DECODER_CLASSES)
+
+
+def _decoded_as(ctx: click.Context, option: click.Parameter, value: str | None) -> Callable[[bytes], str] | None:
+    if value is None:
+        return None
+    found = DECODER_CLASSES.get(value.removeprefix(DECODER_PACKAGE))
+    if found is None:
+        refusal.usage(
+            f"{option.opts[0]} {value} is a Java class, which is not loaded. There are {_KNOWN}; other bytes are shown by "
+            "kafka-dump-log of Apache Kafka, which reads the same files."
+        )
+    return found
+
+
+def _no_tiers(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        refusal.usage(
+            "--remote-log-metadata-decoder reads what brokers with tiered storage write, which tidelog does not serve. "
+            "kafka-dump-log of Apache Kafka reads the same files."
+        )
+
+
 @click.command("dump-log", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--files", required=True, metavar="FILE,...", help="Logs, indexes and snapshots, separated by commas.")
 @click.option("--print-data-log", is_flag=True, help="Print the records' keys and values.")
@@ -48,6 +71,12 @@ class What:
 @click.option("--offsets-decoder", "decoder", flag_value="offsets", help="Records of __consumer_offsets.")
 @click.option("--transaction-log-decoder", "decoder", flag_value="transactions", help="Records of __transaction_state.")
 @click.option("--share-group-state-decoder", "decoder", flag_value="share", help="Records of __share_group_state.")
+@click.option(
+    "--key-decoder-class", metavar="CLASS", callback=_decoded_as, help="How keys are shown: a name of --value-decoder-class."
+)
+@click.option("--value-decoder-class", metavar="CLASS", callback=_decoded_as, help=f"How values are shown: {_KNOWN}.")
+@click.option("--remote-log-metadata-decoder", is_flag=True, hidden=True, callback=_no_tiers, expose_value=False)
+@click.option("--max-message-size", type=click.IntRange(min=0), hidden=True, expose_value=False)
 @click.option("--max-bytes", type=click.IntRange(min=0), default=MAX_BATCH - 1, help="Stop after so many bytes of a log.")
 @click.option("--verify-index-only", is_flag=True, help="Compare indexes with their logs, print only what is wrong.")
 @click.option("--index-sanity-check", is_flag=True, help="Only the check of indexes that a broker makes at its start.")
@@ -57,15 +86,19 @@ def command(
     deep_iteration: bool,
     skip_record_metadata: bool,
     decoder: str | None,
+    key_decoder_class: Callable[[bytes], str] | None,
+    value_decoder_class: Callable[[bytes], str] | None,
     max_bytes: int,
     verify_index_only: bool,
     index_sanity_check: bool,
 ) -> None:
     """Print the contents of log, index and snapshot files."""
+    data = bool(print_data_log or decoder or key_decoder_class or value_decoder_class)
+    as_text = dump_records.by_class(key_decoder_class or dump_records.utf8, value_decoder_class or dump_records.utf8)
     what = What(
-        decoder=DECODERS[decoder],
-        data=print_data_log or decoder is not None,
-        deep=deep_iteration or print_data_log or decoder is not None,
+        decoder=DECODERS[decoder] if decoder is not None else as_text,
+        data=data,
+        deep=deep_iteration or data,
         skip_metadata=skip_record_metadata,
         max_bytes=max_bytes,
         verify_only=verify_index_only,
@@ -86,8 +119,7 @@ def command(
     sys.exit(1 if problems or unread else 0)
 
 
-DECODERS: dict[str | None, Decoder] = {
-    None: dump_records.text,
+DECODERS: dict[str, Decoder] = {
     "metadata": dump_records.cluster_metadata,
     "offsets": dump_records.OFFSETS,
     "transactions": dump_records.TRANSACTIONS,

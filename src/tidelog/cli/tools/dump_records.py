@@ -31,13 +31,39 @@ _CONTROL_MESSAGES = {
 }
 
 
-def text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """Both as UTF-8 with replacement of invalid bytes."""
-    return _utf8(key), _utf8(value)
+def utf8(data: bytes) -> str:
+    """As UTF-8 with replacement of invalid bytes."""
+    return data.decode("utf-8", "replace")
 
 
-def _utf8(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
+def _integer(size: int) -> Callable[[bytes], str]:
+    """A big-endian number in the first ``size`` bytes."""
+
+    def decode(data: bytes) -> str:
+        if len(data) < size:
+            return f"(not {size} bytes: {data.hex()})"
+        return str(int.from_bytes(data[:size], "big", signed=True))
+
+    return decode
+
+
+DECODER_PACKAGE = "org.apache.kafka.tools.api."
+DECODER_CLASSES: Mapping[str, Callable[[bytes], str]] = {
+    "StringDecoder": utf8,
+    "IntegerDecoder": _integer(4),
+    "LongDecoder": _integer(8),
+    "DefaultDecoder": bytes.hex,
+}
+"""How bytes are shown, by the names of Kafka's classes. Where Kafka prints the identity of an array, they are shown in hex."""
+
+
+def by_class(key_as: Callable[[bytes], str], value_as: Callable[[bytes], str]) -> Decoder:
+    """Records of topics with bytes of any kind."""
+
+    def decode(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+        return None if key is None else key_as(key), None if value is None else value_as(value)
+
+    return decode
 
 
 def cluster_metadata(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:

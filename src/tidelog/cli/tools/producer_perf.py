@@ -1,7 +1,7 @@
 """``tidelog producer-perf-test``, also installed as ``kafka-producer-perf-test``: measures how fast records are produced.
 
 Flags and summary lines are those of Kafka's tool; librdkafka is the client. Latency is the time from the produce call to the
-acknowledgement. Transactions are not measured.
+acknowledgement; with transactions a record is counted when it is acknowledged, before its transaction is committed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ import click
 from tidelog.cli import client_settings, entry, progress, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import perf_transactions
+from tidelog.cli.tools.perf_metrics import Metrics
+from tidelog.cli.tools.perf_transactions import Transactions
 
 MAX_SAMPLES = 500_000
 """Latencies kept for percentiles; of longer runs only every n-th."""
 MEBIBYTE = 1024 * 1024
+CLIENT_ID = "perf-producer-client"
 FILE = click.Path(exists=True, dir_okay=False)
 
 
@@ -75,7 +79,13 @@ class Latencies:
 @click.option("--producer.config", "producer_config", type=FILE, help="The old name of --command-config.")
 @click.option("--warmup-records", type=click.IntRange(min=0), default=0, help="Left out of the second summary.")
 @click.option("--reporting-interval", type=click.IntRange(min=1), default=5000, show_default=True, help="ms between two lines.")
-@click.option("--print-metrics", is_flag=True, help="Taken for Kafka's sake; librdkafka's differ.")
+@click.option("--print-metrics", is_flag=True, help="Print librdkafka's statistics at the end.")
+@click.option("--transactional-id", metavar="ID", help="Send in transactions, as this producer.")
+@click.option(
+    "--transaction-duration-ms",
+    type=click.IntRange(min=1),
+    help=f"Send in transactions, each committed after so many ms. [{perf_transactions.DEFAULT_DURATION_MS} with an id]",
+)
 @click.argument("more", nargs=-1)
 def command(**flags: Any) -> None:
     """Produce records as fast as is wanted, and say how fast it was."""
@@ -87,11 +97,10 @@ def command(**flags: Any) -> None:
         if flags["bootstrap_server"]:
             java["bootstrap.servers"] = flags["bootstrap_server"]
         refusal.required(java.get("bootstrap.servers"))
-        if "transactional.id" in java:
-            raise CommandFailed("transactional.id is set, and this command measures producing without transactions only.")
-        config = {"partitioner": "murmur2_random", "log_level": "2"} | client_settings.to_librdkafka(java)
+        duration_ms = perf_transactions.settings(java, flags["transactional_id"], flags["transaction_duration_ms"])
+        config = {"client.id": CLIENT_ID, "partitioner": "murmur2_random", "log_level": "2"} | client_settings.to_librdkafka(java)
         client_settings.check_reachable(java, java["bootstrap.servers"])
-        Run(config, flags).measure()
+        Run(config, flags, duration_ms).measure()
 
 
 def payloads(flags: dict[str, Any]) -> Callable[[int], bytes]:
@@ -113,8 +122,8 @@ def payloads(flags: dict[str, Any]) -> Callable[[int], bytes]:
 class Run:
     """One measurement."""
 
-    def __init__(self, config: dict[str, Any], flags: dict[str, Any]) -> None:
-        """CommandFailed when librdkafka refuses a setting."""
+    def __init__(self, config: dict[str, Any], flags: dict[str, Any], duration_ms: int | None) -> None:
+        """``duration_ms`` of each transaction; None for none. CommandFailed when librdkafka refuses a setting."""
         from confluent_kafka import KafkaException, Producer
 
         self._flags = flags
@@ -124,10 +133,12 @@ class Run:
         self._steady: Latencies | None = None
         self._failed = 0
         self._error = ""
+        self._metrics = Metrics("producer") if flags["print_metrics"] else None
         try:
-            self._producer = Producer(config)
+            self._producer = Producer(config | (self._metrics.settings if self._metrics is not None else {}))
         except KafkaException as error:
             raise CommandFailed(f"The producer cannot be made: {error.args[0].str()}") from error
+        self._transactions = None if duration_ms is None else Transactions(self._producer, duration_ms)
 
     def measure(self) -> None:
         """Produces and prints the summaries. CommandFailed when records were lost."""
@@ -136,20 +147,35 @@ class Run:
         began = time.perf_counter()
         with progress.bar("sent", number_of) as told:
             for number in range(number_of):
-                self._send(payload(number))
+                self._send_in_turn(payload(number))
                 if throughput > 0:
                     self._wait_until(began + (number + 1) / throughput)
                 if number % 64 == 0:
                     self._producer.poll(0)
                 if number % 4096 == 0:
                     told(number)
+            if self._transactions is not None:
+                self._transactions.commit()
             self._producer.flush()
         now = time.perf_counter()
         print(self._whole.line(now))
         if self._steady is not None:
             print(self._steady.line(now, "steady state records sent"))
+        if self._metrics is not None:
+            self._metrics.settle(self._producer.poll)
+            self._metrics.print()
         if self._failed:
             raise CommandFailed(f"{self._failed} records were not delivered: {self._error}")
+
+    def _send_in_turn(self, value: bytes) -> None:
+        """Sends it, in a transaction where that is wanted."""
+        if self._transactions is None:
+            self._send(value)
+            return
+        now = time.perf_counter()
+        self._transactions.before_send(now)
+        self._send(value)
+        self._transactions.after_send(now)
 
     def _send(self, value: bytes) -> None:
         sent = time.perf_counter()

@@ -1,6 +1,7 @@
 """Quotas of users, clients and IP addresses for ``configs``.
 
-Lines, and the format of numbers, are those of Kafka's tool (Java's). As there, a quota to be deleted must exist.
+Lines, and the format of numbers, are those of Kafka's tool (Java's). As there, a quota to be deleted must exist;
+controllers, which do not show quotas, are not asked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tidelog.cli.tools.config_entities import Named
 from tidelog.config.quota_entities import CLIENT_ID, CLIENT_KEYS, IP, IP_KEYS, USER
 
 if TYPE_CHECKING:
-    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.broker_connection import Session
     from tidelog.cli.columns import Row
     from tidelog.client.admin.results import Quota
 
@@ -25,14 +26,14 @@ _TITLES = {USER: "user-principal", CLIENT_ID: "client-id", IP: "ip"}
 _KINDS = {wire: kind for kind, wire in QUOTA_TYPES.items()}
 
 
-def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str], delete: Sequence[str]) -> None:
+def alter(session: Session, entities: Sequence[Named], add: dict[str, str], delete: Sequence[str]) -> None:
     """Sends one request. CommandFailed when the change is not possible, or the broker refuses."""
     from tidelog.client.admin import quotas
 
     _check_names(entities, add, "added")
     _check_names(entities, delete, "deleted")
     change = {key: _number(key, text) for key, text in add.items()}
-    if delete:
+    if delete and _shows_quotas(session):
         present = {name for each in _quotas(session, entities) for name in each.limits}
         missing = [key for key in delete if key not in present]
         if missing:
@@ -43,6 +44,12 @@ def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str],
         print(f"Completed updating config for {first.kind.removesuffix('s')} {first.name}.")
     else:
         print(f"Completed updating default config for {first.kind} in the cluster.")
+
+
+def _shows_quotas(session: Session) -> bool:
+    from tidelog.cli.admin_session import AdminSession
+
+    return isinstance(session, AdminSession)
 
 
 def _check_names(entities: Sequence[Named], names: Sequence[str] | dict[str, str], verb: str) -> None:
@@ -65,7 +72,7 @@ def _number(key: str, text: str) -> float:
         raise CommandFailed(f"Quota {key} takes a number: {text} is none") from error
 
 
-def describe(session: AdminSession, entities: Sequence[Named], *, silent: bool) -> list[Row]:
+def describe(session: Session, entities: Sequence[Named], *, silent: bool) -> list[Row]:
     """Prints a line for each entity of exactly these types with quotas, unless ``silent``; returns them as values."""
     found: list[Row] = []
     for quota in _quotas(session, entities):
@@ -88,7 +95,7 @@ def _title(entity_type: str, name: str | None) -> str:
     return f"the default {title}" if name is None else f"{title} '{name}'"
 
 
-def _quotas(session: AdminSession, entities: Sequence[Named]) -> list[Quota]:
+def _quotas(session: Session, entities: Sequence[Named]) -> list[Quota]:
     """The quotas of exactly these entities."""
     from tidelog.client.admin import quotas
 

@@ -15,7 +15,7 @@ from tidelog.cli.tools.config_entities import Named
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.broker_connection import Session
     from tidelog.cli.columns import Row
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -41,7 +41,7 @@ def are_credentials(entities: Sequence[Named], names: Sequence[str]) -> bool:
     return True
 
 
-def alter(session: AdminSession, user: str, add: Mapping[str, str], delete: Sequence[str]) -> None:
+def alter(session: Session, user: str, add: Mapping[str, str], delete: Sequence[str]) -> None:
     """Sends one request. CommandFailed for a credential that cannot be read, or when the broker refuses."""
     from tidelog.protocol.messages.alter_user_scram_credentials import (
         AlterUserScramCredentialsRequest,
@@ -64,7 +64,7 @@ def alter(session: AdminSession, user: str, add: Mapping[str, str], delete: Sequ
     print(f"Completed updating config for user {user}.")
 
 
-def describe(session: AdminSession, entities: Sequence[Named], *, silent: bool) -> list[Row]:
+def describe(session: Session, entities: Sequence[Named], *, silent: bool) -> list[Row]:
     """Prints a line for each user with credentials, unless ``silent``; returns them as values. Empty unless users are asked."""
     from tidelog.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 

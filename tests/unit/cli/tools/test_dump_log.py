@@ -120,3 +120,25 @@ def test_what_is_not_there_or_not_known_is_said(tmp_path: Path) -> None:
     assert (missing.exit_code, "No such file" in missing.stderr) == (1, True)
     (tmp_path / "notes.txt").write_text("x")
     assert "Ignoring unknown file" in dump("--files", tmp_path / "notes.txt").stderr
+
+
+def test_a_decoder_class_is_known_by_its_name_with_and_without_the_package() -> None:
+    path = LOG / "tp0" / "00000000000000000000.log"
+    for name in ("DefaultDecoder", "org.apache.kafka.tools.api.DefaultDecoder"):
+        lines = dump("--files", path, "--value-decoder-class", name).stdout.splitlines()
+        assert " payload: 554b554c4c42" in lines[3]
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--value-decoder-class=com.example.Avro", "--value-decoder-class com.example.Avro is a Java class, which is not loaded"),
+        ("--key-decoder-class=x", "There are StringDecoder, IntegerDecoder, LongDecoder, DefaultDecoder"),
+        ("--remote-log-metadata-decoder", "tiered storage"),
+    ],
+)
+def test_what_only_java_decodes_is_refused_with_advice(flag: str, said: str) -> None:
+    result = dump("--files", LOG / "tp0" / "00000000000000000000.log", flag)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Apache Kafka" in result.stderr

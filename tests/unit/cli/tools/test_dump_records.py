@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidelog.cli.tools.dump_records import OFFSETS, cluster_metadata, control, text
+from tidelog.cli.tools.dump_records import DECODER_CLASSES, OFFSETS, by_class, cluster_metadata, control, utf8
 from tidelog.metadata.records import encode_record
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.records.batch import iter_headers
@@ -12,8 +12,16 @@ GOLDEN = Path(__file__).parents[3] / "golden"
 
 
 def test_text_is_utf8_and_what_is_not_is_replaced() -> None:
+    text = by_class(utf8, utf8)
     assert text("Süd".encode(), b"\xff") == ("Süd", "\ufffd")
     assert text(None, b"") == (None, "")
+
+
+def test_keys_and_values_are_numbers_where_that_is_asked_for() -> None:
+    numbers = by_class(DECODER_CLASSES["IntegerDecoder"], DECODER_CLASSES["LongDecoder"])
+    assert numbers(b"\xff\xff\xff\xfe", (2**40).to_bytes(8, "big")) == ("-2", str(2**40))
+    assert numbers(None, b"\x01") == (None, "(not 8 bytes: 01)")
+    assert DECODER_CLASSES["DefaultDecoder"](b"\x00\xff") == "00ff"
 
 
 def test_a_metadata_record_is_its_type_version_and_fields() -> None:

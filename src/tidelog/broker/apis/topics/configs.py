@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tidelog.broker import loggers
 from tidelog.broker.authorization import config_resource, require
-from tidelog.broker.node import BrokerContext
+from tidelog.broker.request import Context
 from tidelog.config import describe
 from tidelog.config.describe import ConfigRow, Source
 from tidelog.config.listing_order import hash_map_order
@@ -31,17 +31,17 @@ from tidelog.protocol.messages.describe_configs import (
 )
 
 
-def describe_configs(ctx: BrokerContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Sent by admin clients, Connect, Streams and consoles. v1 added sources and synonyms, v3 types and documentation.
 
-    A null list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
-    INVALID_REQUEST for another broker or a type of resource without settings; CLUSTER_AUTHORIZATION_FAILED (brokers, loggers,
-    client metrics), TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
+    A null list of names means all settings. A controller answers for itself and for what all nodes know. Errors per resource:
+    UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for another node or a type of resource without settings;
+    CLUSTER_AUTHORIZATION_FAILED (brokers, loggers, client metrics), TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
     """
     return DescribeConfigsResponse(results=[_result(ctx, request, resource) for resource in request.resources])
 
 
-def _result(ctx: BrokerContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _result(ctx: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
         rows = _rows(ctx, resource)
     except KafkaError as error:
@@ -59,9 +59,9 @@ def _result(ctx: BrokerContext, request: DescribeConfigsRequest, resource: Descr
     )
 
 
-def _rows(ctx: BrokerContext, resource: DescribeConfigsResource) -> Sequence[ConfigRow]:
+def _rows(ctx: Context, resource: DescribeConfigsResource) -> Sequence[ConfigRow]:
     name, keys = resource.resource_name, resource.configuration_keys
-    describers: dict[int, Callable[[BrokerContext, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
+    describers: dict[int, Callable[[Context, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
         TOPIC_RESOURCE: _topic,
         BROKER_RESOURCE: _broker,
         BROKER_LOGGER_RESOURCE: _broker_loggers,
@@ -76,7 +76,7 @@ def _rows(ctx: BrokerContext, resource: DescribeConfigsResource) -> Sequence[Con
     return describer(ctx, name, keys)
 
 
-def _topic(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _topic(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     problem = name_problem(name)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -85,17 +85,17 @@ def _topic(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequenc
     return describe.describe_topic(ctx.config, ctx.image.topic_configs(name), keys)
 
 
-def _broker(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _broker(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         return describe.describe_broker_default(ctx.config, keys)
-    _check_is_this_broker(ctx, name)
+    _check_is_this_node(ctx, name)
     return describe.describe_broker(ctx.config, keys)
 
 
-def _broker_loggers(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _broker_loggers(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A logger belongs to one broker: name it by its id")
-    _check_is_this_broker(ctx, name)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A logger belongs to one node: name it by its id")
+    _check_is_this_node(ctx, name)
     wanted = set(keys or ())
     return [
         ConfigRow(logger, level, Source.BROKER_LOGGER, False, False, (), Type.UNKNOWN, "")
@@ -108,22 +108,21 @@ def _in_order(levels: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, levels[name]) for name in hash_map_order(levels)]
 
 
-def _check_is_this_broker(ctx: BrokerContext, name: str) -> None:
-    """Only the broker itself knows its static settings."""
+def _check_is_this_node(ctx: Context, name: str) -> None:
+    """Only the node itself knows its static settings."""
     if not name.isdecimal():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a broker id: name the broker by its number")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the node by its number")
     if int(name) != ctx.node.node_id:
-        message = f"This is broker {ctx.node.node_id}: ask broker {name} for its settings"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is node {ctx.node.node_id}: ask node {name} for its settings")
 
 
-def _group(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _group(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Groups have no default settings: name the group")
     return describe.describe_group(ctx.config, ctx.image.configs.get((GROUP_RESOURCE, name), {}), keys)
 
 
-def _client_metrics(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _client_metrics(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Name the client metrics subscription to describe")
     return describe.describe_client_metrics(ctx.image.configs.get((CLIENT_METRICS_RESOURCE, name), {}), keys)
