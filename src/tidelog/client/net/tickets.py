@@ -1,11 +1,13 @@
 """Kerberos tickets for the logins of a client or a node, fetched in threads, because the library waits for a KDC at its own pace.
 
-A thread that waits for a KDC holds up neither the loop nor the end of the program. The caller's wait is bounded.
+A thread that waits for a KDC holds up neither the loop nor the end of the program. The caller's wait is bounded, and so is the
+number of threads: while one waits for a ticket, no other caller that waits for the same one starts another.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
@@ -23,7 +25,8 @@ MISSING = (
     "on Debian: apt-get install libkrb5-dev gcc python3-dev"
 )
 _TURNS: dict[str, threading.Lock] = {}
-"""By the name of a cache in memory: the library fills a new cache in several steps, and a second login waits for the first."""
+"""By the name of a cache in memory: the library fills a new cache in several steps, and a second login waits for the first.
+Where the caller takes the lock, the thread that it starts releases it."""
 
 
 class Tickets:
@@ -40,16 +43,38 @@ class Tickets:
         self._kerberos, self._begin = kerberos, begin
 
     def fetch(self, host: str) -> Future[Initiator]:
-        """The begin of a login on ``host``, made in a thread of its own. Its exception is NoTicket."""
-        done: Future[Initiator] = Future()
-        done.set_running_or_notify_cancel()  # the thread cannot be cancelled
-        threading.Thread(target=self._fetch, args=(host, done), name="Kerberos", daemon=True).start()
-        return done
+        """The begin of a login on ``host``, made in a thread of its own, which waits for its turn. Its exception is NoTicket."""
+        memory, turn = self._turn(host)
+
+        def made() -> Initiator:
+            with turn:
+                return self._begin(self._kerberos, host, memory)
+
+        return _in_thread(made)
 
     def wait(self, host: str, limit_s: float) -> Initiator:
-        """The begin of a login on ``host``. NotAuthenticated when there is no ticket for it, NoConnection when no KDC answers."""
+        """The begin of a login on ``host``. NotAuthenticated when there is no ticket for it, NoConnection when no KDC answers.
+
+        A try goes on when its caller gives up; a later caller waits for its end, and only then starts a thread.
+        """
+        memory, turn = self._turn(host)
+        ends_s = time.monotonic() + limit_s
+
+        def made() -> Initiator:
+            try:
+                return self._begin(self._kerberos, host, memory)
+            finally:
+                turn.release()
+
         try:
-            return self.fetch(host).result(limit_s)
+            if not turn.acquire(timeout=limit_s):
+                raise TimeoutError
+            try:
+                begun = _in_thread(made)
+            except RuntimeError:  # no thread can be started
+                turn.release()
+                raise
+            return begun.result(max(0.0, ends_s - time.monotonic()))
         except TimeoutError:
             reason = late(self._kerberos, host, limit_s)
             raise NoConnection(reason) from None
@@ -58,15 +83,27 @@ class Tickets:
                 raise NoConnection(str(problem)) from problem
             raise NotAuthenticated(str(problem)) from problem
 
-    def _fetch(self, host: str, done: Future[Initiator]) -> None:
+    def _turn(self, host: str) -> tuple[str, threading.Lock]:
+        """The name of the cache for ``host``, and the lock for filling it."""
         memory = f"tidelog {self._kerberos.principal} {self._kerberos.keytab} {host}"
+        return memory, _TURNS.setdefault(memory, threading.Lock())
+
+
+def _in_thread(made: Callable[[], Initiator]) -> Future[Initiator]:
+    """What ``made`` returns or raises in a thread of its own; it cannot be cancelled. RuntimeError when none can be started."""
+    done: Future[Initiator] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
         try:
-            with _TURNS.setdefault(memory, threading.Lock()):
-                made = self._begin(self._kerberos, host, memory)
+            result = made()
         except BaseException as error:
             done.set_exception(error)
         else:
-            done.set_result(made)
+            done.set_result(result)
+
+    threading.Thread(target=run, name="Kerberos", daemon=True).start()
+    return done
 
 
 def late(kerberos: Kerberos, host: str, limit_s: float) -> str:

@@ -71,6 +71,39 @@ def test_a_wait_ends_and_does_not_hold_up_another_host_and_a_thread_for_the_same
     assert second.result(LIMIT_S) == "slow"
 
 
+def test_while_a_kdc_is_silent_one_try_is_under_way_however_many_callers_give_up() -> None:
+    let_go, begun = threading.Event(), []
+
+    def begin(host: str, memory: str) -> str:
+        begun.append(host)
+        let_go.wait(LIMIT_S)
+        return host
+
+    before = set(threading.enumerate())
+    clients = [tickets(begin, "/silent") for _ in range(2)]
+    for each in clients * 5:
+        with pytest.raises(NoConnection, match="no Kerberos ticket for kafka@b within 0 s: no KDC answers"):
+            each.wait("b", 0)
+    assert len(set(threading.enumerate()) - before) == 1
+    later = threading.Thread(target=lambda: begun.append(clients[1].wait("b", LIMIT_S) + " came"))
+    later.start()
+    let_go.set()
+    later.join(LIMIT_S)
+    assert begun == ["b", "b", "b came"]
+
+
+def test_a_thread_that_cannot_be_started_keeps_no_other_caller_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    made = tickets(lambda host, memory: host, "/full")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="can't start"):
+            made.wait("b", LIMIT_S)
+    assert made.wait("b", LIMIT_S) == "b"
+
+
 def test_a_client_without_the_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
     monkeypatch.delitem(sys.modules, "tidelog.client.net.kerberos", raising=False)
