@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from tests.unit.server.loops import finish, until
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
@@ -88,11 +89,7 @@ class Controllers:
         for node_id in node_ids or tuple(self.nodes):
             await self.nodes.pop(node_id).stop()
 
-    async def until(self, what: Callable[[], Any]) -> Any:
-        """Waits for it: it comes when messages have travelled."""
-        while not (found := what()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        return found
+    until = staticmethod(until)
 
     def active(self) -> int | None:
         """The active controller, when there is exactly one."""
@@ -121,8 +118,7 @@ class Controllers:
         return self.runtime.loop.run_until_complete(bounded())
 
     def close(self) -> None:
-        self.runtime.loop.run_until_complete(self.runtime.close())
-        self.runtime.loop.close()
+        finish(self.runtime)
 
 
 def setting(value: str) -> Callable[[QuorumController, Any, int], ControllerResult]:

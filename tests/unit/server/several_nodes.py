@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.server.controllers import CLUSTER, FS, NOW, directory_id, free_ports
+from tests.unit.server.loops import finish, until
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -18,6 +19,8 @@ from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.serving.connection_states import State
+from tidelog.server.serving.listener import Listener
 
 
 class SeveralNodes:
@@ -86,11 +89,7 @@ class SeveralNodes:
         for node_id in node_ids or tuple(self.nodes):
             await self.nodes.pop(node_id).stop()
 
-    async def until(self, what: Callable[[], Any]) -> Any:
-        """Waits for it: it comes when messages have travelled."""
-        while not (found := what()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        return found
+    until = staticmethod(until)
 
     def active(self) -> int | None:
         """The active controller, when there is exactly one."""
@@ -111,6 +110,25 @@ class SeveralNodes:
     async def everywhere(self, what: Callable[[Node], Any]) -> None:
         await self.until(lambda: all(what(node) for node in self.nodes.values()))
 
+    async def in_sync(self, name: str, replicas: int) -> None:
+        """Until every node knows that so many replicas of the topic's first partition are in sync."""
+
+        def there(node: Node) -> bool:
+            topic = node.parts.broker.image.topics.by_name.get(name)
+            return topic is not None and len(topic.partitions[0].isr) == replicas
+
+        await self.everywhere(there)
+
+    def listeners(self) -> list[Listener]:
+        """Of all nodes, the controllers' too."""
+        parts = [node.parts for node in self.nodes.values()]
+        return [listener for each in parts for listener in (*each.listeners, *each.membership.replica.listeners)]
+
+    def users(self) -> set[str]:
+        """The principals of all open connections."""
+        machines = [each.machine for listener in self.listeners() for each in listener.connections]
+        return {str(each.session.principal) for each in machines if each.state is State.OPEN}
+
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         async def bounded() -> Any:
             try:
@@ -121,5 +139,4 @@ class SeveralNodes:
         return self.runtime.loop.run_until_complete(bounded())
 
     def close(self) -> None:
-        self.runtime.loop.run_until_complete(self.runtime.close())
-        self.runtime.loop.close()
+        finish(self.runtime)

@@ -59,7 +59,7 @@ def _with_source(config: BrokerConfig, listener: str, runtime: LoopRuntime, logi
         from tidelog.server.cluster.node_tickets import NodeTickets  # Only for a node that logs in with tickets.
 
         return login._replace(tickets=NodeTickets(login.sasl.kerberos))
-    if login.sasl is None or login.sasl.oauth is None:
+    if login.sasl is None or login.sasl.mechanism != BY_TOKEN:
         return login
     # Only for a node that logs in with tokens.
     from tidelog.server.cluster.node_tokens import NodeTokens
@@ -90,7 +90,7 @@ def controller_login(config: BrokerConfig) -> Sasl | None:
 
 
 def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option: str) -> Sasl | None:
-    """How this node logs in on a listener of other nodes; None for a listener without SASL.
+    """How this node logs in on a listener of other nodes, without what fetches its tokens; None for a listener without SASL.
 
     ``mechanism``: the value of ``option``; None where it is not set: the first mechanism with a name and a password, otherwise
     OAUTHBEARER where it is offered, otherwise GSSAPI. ConfigError without a login.
@@ -113,9 +113,7 @@ def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option
         if options.get("username") and options.get("password"):
             return Sasl(name, options["username"], options["password"])
     if BY_TOKEN in tried:
-        from tidelog.server.cluster.token_source import token_source
-
-        return Sasl(BY_TOKEN, "", "", oauth=token_source(config.static, listener).oauth)
+        return Sasl(BY_TOKEN, "", "")  # NodeTokens knows where they come from.
     if BY_TICKET in tried:
         gssapi = sasl_settings(config.static, listener).mechanisms[BY_TICKET].gssapi
         assert gssapi is not None

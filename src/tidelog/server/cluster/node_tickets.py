@@ -31,10 +31,10 @@ class NodeTickets:
         self._tickets = Tickets(kerberos, begin)
         self._turns: dict[str, asyncio.Lock] = {}
         if begin is None:
-            from tidelog.client.net.kerberos import check_keytab
+            from tidelog.client.net.kerberos_library import keytab_credentials
 
             assert kerberos.keytab is not None
-            check_keytab(kerberos.principal, kerberos.keytab)
+            keytab_credentials(kerberos.principal, kerberos.keytab)
 
     async def ticket(self, host: str) -> Initiator:
         """The begin of a login on ``host``. NotAuthenticated says why there is none.

@@ -7,30 +7,27 @@ credentials are for Kerberos alone; with those of every mechanism a stranger cou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from gssapi import MechType, NameType, raw
+from gssapi import MechType, raw
 from gssapi.exceptions import GSSError
 
+from tidelog.client.net.kerberos_library import SealingContext, keytab_credentials, principal_name, reason_of
 from tidelog.config.listener_gssapi import GssapiSettings
-from tidelog.model.errors import ConfigError
 from tidelog.security.gssapi import ContextRefused, GssapiServer
 from tidelog.security.kerberos_names import KerberosNames
 from tidelog.server.secret_files import warn_of_readers
 
-MAX_REASON = 300
-_TEXTS = re.compile(r"Major \(\d+\): (?P<major>.*), Minor \(\d+\): (?P<minor>.*)")
-_NOTHING = ("", "Success", "Unknown error")
 
-
-class KeytabContext:
+class KeytabContext(SealingContext):
     """One ``GssContext`` of the Kerberos library."""
 
+    failure = ContextRefused
+
     def __init__(self, credentials: Any) -> None:
+        super().__init__()
         self._credentials = credentials
-        self._context: Any = None
         self._name: Any = None
         self.complete = False
         self.lifetime_s: int | None = None
@@ -52,23 +49,11 @@ class KeytabContext:
         except (GSSError, UnicodeDecodeError) as problem:
             raise ContextRefused(f"the name of the client cannot be read ({type(problem).__name__})") from None
 
-    def wrap(self, message: bytes) -> bytes:
-        try:
-            return bytes(raw.wrap(self._context, message, confidential=False).message)
-        except GSSError as error:
-            raise ContextRefused(reason_of(error)) from None
-
-    def unwrap(self, message: bytes) -> bytes:
-        try:
-            return bytes(raw.unwrap(self._context, message).message)
-        except GSSError as error:
-            raise ContextRefused(reason_of(error)) from None
-
 
 def gssapi_server(settings: GssapiSettings, now_ms: Callable[[], int]) -> Callable[[], GssapiServer]:
     """What begins an exchange on a listener. ConfigError when the keytab has no key of the principal, or a rule is wrong."""
     names = KerberosNames(settings.rules, own_realm())
-    credentials = _credentials(settings)
+    credentials = keytab_credentials(settings.principal, settings.keytab)
     warn_of_readers(settings.keytab)
     return lambda: GssapiServer(KeytabContext(credentials), names.user, now_ms)
 
@@ -76,28 +61,7 @@ def gssapi_server(settings: GssapiSettings, now_ms: Callable[[], int]) -> Callab
 def own_realm() -> str | None:
     """The default realm of this machine (krb5.conf, or KRB5_CONFIG); None where there is none."""
     try:
-        name = raw.canonicalize_name(raw.import_name(b"node", NameType.kerberos_principal), MechType.kerberos)
+        name = raw.canonicalize_name(principal_name("node"), MechType.kerberos)
         return str(raw.display_name(name, name_type=False).name, "utf-8").rpartition("@")[2]
     except GSSError:
         return None
-
-
-def _credentials(settings: GssapiSettings) -> Any:
-    try:
-        name = raw.import_name(settings.principal.encode(), NameType.kerberos_principal)
-        store = {b"keytab": b"FILE:" + settings.keytab.encode()}
-        return raw.acquire_cred_from(store, name, mechs=[MechType.kerberos], usage="accept").creds
-    except GSSError as error:
-        raise ConfigError(
-            f"GSSAPI: the keytab {settings.keytab} cannot be used for {settings.principal}: {reason_of(error)}. "
-            f"`klist -k {settings.keytab}` shows what it holds."
-        ) from error
-
-
-def reason_of(error: GSSError) -> str:
-    """An error of the library in one line: what Kerberos says, or GSSAPI where Kerberos says nothing."""
-    text = " ".join(str(error).split())
-    said = _TEXTS.fullmatch(text)
-    if said is not None:
-        text = said["major"].partition(".")[0] if said["minor"] in _NOTHING else said["minor"]
-    return text[:MAX_REASON]

@@ -114,8 +114,7 @@ def _tickets(settings: GssapiSettings, runtime: LoopRuntime) -> Callable[[], Sas
         # Only for a node that accepts tickets: they need a library of their own.
         from tidelog.server.serving.kerberos import gssapi_server
     except ImportError as error:
-        raise ConfigError(
-            "GSSAPI needs the extra kerberos: pip install 'tidelog[kerberos]'. It is compiled with the Kerberos library of the "
-            f"system, on Debian: apt-get install libkrb5-dev gcc python3-dev ({error})."
-        ) from error
+        from tidelog.client.net.tickets import MISSING
+
+        raise ConfigError(f"{MISSING} ({error}).") from error
     return gssapi_server(settings, runtime.now_ms)

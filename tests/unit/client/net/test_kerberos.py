@@ -1,38 +1,24 @@
-"""The adapter on a library that is made up, because the real one is compiled with the system's. ``tests/kerberos`` has it."""
+"""The client's side of the Kerberos library, on one that is made up."""
 
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.unit.client.net.made_up_gssapi import CLIENTS, MadeUpError, Raw, installed
 from tidelog.client.kerberos import Kerberos, NoTicket
-from tidelog.model.errors import ConfigError, ProtocolViolation
+from tidelog.model.errors import ProtocolViolation
 
-MODULE = "tidelog.client.net.kerberos"
 KEYTAB = Kerberos("kafka", "ann@REALM", "/keytab")
 OF_KEYTAB = {b"client_keytab": b"FILE:/keytab", b"ccache": b"MEMORY:m"}
 
 
-class MadeUpError(Exception):
-    """``minor``: what Kerberos says."""
-
-    def __init__(self, minor: str, code: int = 7, major: str = "Unspecified.") -> None:
-        super().__init__(minor)
-        self.min_code, self.maj_code = code, 1
-        self._texts = {False: minor, True: major}
-
-    def get_all_statuses(self, code: int, is_major: bool) -> list[str]:
-        assert code == (self.maj_code if is_major else self.min_code)
-        return [self._texts[is_major]]
-
-
-class Library:
-    """What the adapter uses of ``gssapi.raw``. A cache that is not in ``lives`` has no ticket; a sealed message has a mark."""
+class Library(Raw):
+    """A cache that is not in ``lives`` has no ticket."""
 
     def __init__(self) -> None:
         self.lives: dict[bytes | None, int | None] = {None: 60, b"MEMORY:m": 60}
@@ -61,38 +47,15 @@ class Library:
             raise MadeUpError("wrong proof")
         return SimpleNamespace(context="context", token=None, more_steps=False)
 
-    def wrap(self, context: Any, message: bytes, *, confidential: bool) -> Any:
-        assert not confidential
-        if context is None:
-            raise MadeUpError("no context")
-        return SimpleNamespace(message=b"sealed:" + message)
-
-    def unwrap(self, context: Any, message: bytes) -> Any:
-        if not message.startswith(b"sealed:"):
-            raise MadeUpError("not sealed")
-        return SimpleNamespace(message=message[7:])
-
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
-    made_up = Library()
-    package, errors = ModuleType("gssapi"), ModuleType("gssapi.exceptions")
-    package.__dict__.update(
-        raw=made_up,
-        MechType=SimpleNamespace(kerberos="krb5"),
-        NameType=SimpleNamespace(kerberos_principal="principal", hostbased_service="service"),
-        RequirementFlag=SimpleNamespace(mutual_authentication="mutual", integrity="integrity"),
-    )
-    errors.__dict__["GSSError"] = MadeUpError
-    monkeypatch.setitem(sys.modules, "gssapi", package)
-    monkeypatch.setitem(sys.modules, "gssapi.exceptions", errors)
-    monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    yield made_up
-    sys.modules.pop(MODULE, None)
+    with installed(monkeypatch, Library()) as made_up:
+        yield made_up
 
 
 def kerberos(library: Library) -> Any:
-    return importlib.import_module(MODULE)
+    return importlib.import_module(CLIENTS)
 
 
 def test_a_ticket_by_the_keytab_asks_the_broker_for_a_proof(library: Library) -> None:
@@ -163,20 +126,3 @@ def test_a_broker_without_a_proof_and_messages_without_a_seal(library: Library) 
     ticket._context = None
     with pytest.raises(ProtocolViolation, match="no context"):
         ticket.wrap(b"choice")
-
-
-def test_a_keytab_is_tried_without_a_kdc(library: Library) -> None:
-    kerberos(library).check_keytab("kafka/n@R", "/keytab")
-    assert library.acquired == [({b"keytab": b"FILE:/keytab"}, ("principal", b"kafka/n@R"), "accept")]
-    with pytest.raises(ConfigError, match=r"cannot be used for kafka/n@R: no such file\. `klist -k /none`"):
-        kerberos(library).check_keytab("kafka/n@R", "/none")
-
-
-@pytest.mark.parametrize(
-    ("minor", "major", "expected"),
-    [("Clock skew\ntoo great", "Unspecified", "Clock skew too great"), ("Success", "No  credentials.", "No credentials")],
-)
-def test_the_reason_is_what_kerberos_says(library: Library, minor: str, major: str, expected: str) -> None:
-    assert kerberos(library).reason_of(MadeUpError(minor, 7, major)) == expected
-    assert len(kerberos(library).reason_of(MadeUpError("long " * 200))) == 300
-    assert kerberos(library).reason_of(MadeUpError("", 7, "Success")) == "MadeUpError"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.client.net.made_up_gssapi import installed
 from tests.unit.security.tokens import EC, claims, jwks, signed
-from tests.unit.server.made_up_kerberos import made_up_kerberos
+from tests.unit.server.made_up_kerberos import BothSides
 from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.test_authenticating import SETTINGS, Place
 from tests.unit.server.several_nodes import SeveralNodes
@@ -30,12 +32,12 @@ from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
 from tidelog.server.cluster import node_tokens
 from tidelog.server.cluster.channels import ChannelError, Channels
-from tidelog.server.cluster.node_login import NodeLogin, broker_login, controller_login, own_login
+from tidelog.server.cluster.node_login import NodeLogin, broker_login, controller_login, own_login, to_brokers, to_controllers
 from tidelog.server.cluster.node_tickets import NodeTickets
 from tidelog.server.cluster.node_tokens import NodeTokens
 from tidelog.server.cluster.raft_channels import Peers
-from tidelog.server.cluster.token_source import token_source
-from tidelog.server.serving.connection_states import State
+from tidelog.server.cluster.token_source import TokenSource, token_source
+from tidelog.server.runtime import LoopRuntime
 
 RIGHT, WRONG = (NodeLogin(Sasl("PLAIN", "alice", password)) for password in ("secret", "wrong"))
 
@@ -83,11 +85,7 @@ def run(main: Any, *given: Any) -> None:
     try:
         place.run(lambda: main(place))
     finally:
-        place.listener.stop_accepting()
-        for each in list(place.listener.connections):
-            each.close()
-        place.runtime.loop.run_until_complete(place.runtime.close())
-        place.runtime.loop.close()
+        place.close()
 
 
 def test_a_channel_logs_in() -> None:
@@ -191,17 +189,8 @@ def test_three_nodes_elect_forward_and_replicate_as_logged_in_users(tmp_path: Pa
     async def main() -> None:
         await world.start()
         assert await world.create(world.passive(), "t", replicas=3) == 0
-        await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
-
-        def in_sync() -> bool:
-            topic = world.nodes[world.passive()].parts.broker.image.topics.by_name["t"]
-            return len(topic.partitions[0].isr) == 3
-
-        await world.until(in_sync)
-        for node in world.nodes.values():
-            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
-                served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
-                assert {str(each.session.principal) for each in served} <= {"User:node"}, listener.name
+        await world.in_sync("t", 3)
+        assert world.users() == {"User:node"}
         await world.stop(world.passive())
         await world.until(lambda: world.active() is not None)
         assert await world.create(world.passive(), "u") == 0
@@ -247,16 +236,8 @@ def test_nodes_elect_forward_and_replicate_by_tokens(tmp_path: Path, logins: Log
     async def main() -> None:
         await world.start()
         assert await world.create(4, "t", replicas=4) == 0
-
-        def in_sync() -> bool:
-            topic = world.nodes[4].parts.broker.image.topics.by_name.get("t")
-            return topic is not None and len(topic.partitions[0].isr) == 4
-
-        await world.until(in_sync)
-        for node in world.nodes.values():
-            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
-                served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
-                assert {str(each.session.principal) for each in served} <= {"User:node"}, listener.name
+        await world.in_sync("t", 4)
+        assert world.users() == {"User:node"}
 
     world.run(main)
     world.close()
@@ -292,10 +273,7 @@ def test_a_token_that_a_node_refuses_is_replaced(
 def test_a_node_logs_in_by_a_token_where_that_is_named_or_there_is_no_password(tmp_path: Path) -> None:
     given = {**SETTINGS, **accepting(tmp_path, "outside"), "inter.broker.listener.name": "OUTSIDE"}
     option = "sasl.mechanism.inter.broker.protocol"
-    with pytest.raises(ConfigError, match=r"cannot log in on listener OUTSIDE by OAUTHBEARER: .*token\.endpoint\.url"):
-        own_login(BrokerConfig.from_properties(given), "OUTSIDE", None, option)
-    given |= {URL: "file:///run/token"}
-    expected = Sasl("OAUTHBEARER", "", "", oauth=OAuth(file="/run/token"))
+    expected = Sasl("OAUTHBEARER", "", "")
     assert own_login(BrokerConfig.from_properties(given), "OUTSIDE", None, option) == expected
     given["listener.name.outside.sasl.enabled.mechanisms"] = "OAUTHBEARER,PLAIN"
     both = BrokerConfig.from_properties(given)
@@ -343,19 +321,14 @@ TICKETS = {
 
 
 def test_three_nodes_elect_forward_and_replicate_by_tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with made_up_kerberos(monkeypatch) as library:
+    with installed(monkeypatch, BothSides()) as library:
         world = secured_nodes(tmp_path, given=TICKETS)
 
         async def main() -> None:
             await world.start()
             assert await world.create(world.passive(), "t", replicas=3) == 0
-            await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
-            topic = world.nodes[world.passive()].parts.broker.image.topics.by_name
-            await world.until(lambda: len(topic["t"].partitions[0].isr) == 3)
-            for node in world.nodes.values():
-                for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
-                    served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
-                    assert {str(each.session.principal) for each in served} <= {"User:kafka"}, listener.name
+            await world.in_sync("t", 3)
+            assert world.users() == {"User:kafka"}
 
         world.run(main)
         world.close()
@@ -368,7 +341,7 @@ def test_nodes_log_in_with_another_ticket_on_the_same_connection_or_say_why_not(
     given = {name: text for name, text in TICKETS.items() if name.startswith("sasl.kerberos.")}
     given["listener.name.outside.sasl.enabled.mechanisms"] = "GSSAPI"
     given["listener.name.outside.gssapi.sasl.jaas.config"] = EXAMPLE.replace("kafka/HOST", "kafka")
-    with made_up_kerberos(monkeypatch) as library:
+    with installed(monkeypatch, BothSides()) as library:
         sasl = own_login(BrokerConfig.from_properties({**SETTINGS, **given}), "OUTSIDE", "GSSAPI", "o")
         assert sasl is not None
         assert sasl.kerberos is not None
@@ -391,23 +364,47 @@ def test_nodes_log_in_with_another_ticket_on_the_same_connection_or_say_why_not(
     assert caplog.text.count("this node cannot log in again: no Kerberos ticket") == 1
 
 
+ENTRY = PLAIN_MODULE + ' required username="node" password="n0de" user_node="n0de";'
+CLUSTER = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@localhost:3",
+    "listeners": "INSIDE://localhost:1,CONTROLLER://localhost:3",
+    "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "INSIDE",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.inside.plain.sasl.jaas.config": ENTRY,
+    "listener.name.controller.plain.sasl.jaas.config": ENTRY.replace("node", "other"),
+}
+
+
+def test_a_node_reads_once_where_its_tokens_come_from(
+    runtime: LoopRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def counted(given: Mapping[str, str], listener: str) -> TokenSource:
+        read.append(listener)
+        return token_source(given, listener)
+
+    monkeypatch.setattr("tidelog.server.cluster.token_source.token_source", counted)
+    given = {**CLUSTER, **accepting(tmp_path, "inside", "controller")}
+    for listener, login_of in (("INSIDE", to_brokers), ("CONTROLLER", to_controllers)):
+        with pytest.raises(ConfigError, match=rf"cannot log in on listener {listener} by OAUTHBEARER: .*token\.endpoint\.url"):
+            login_of(BrokerConfig.from_properties(given), runtime, None)
+        read.clear()
+        login = login_of(BrokerConfig.from_properties({**given, URL: "file:///run/token"}), runtime, None)
+        assert login.sasl == Sasl("OAUTHBEARER", "", "")
+        assert login.tokens is not None
+        assert login.tokens._source.oauth == OAuth(file="/run/token")
+        assert read == [listener]
+
+
 def test_brokers_and_controllers_have_logins_of_their_own() -> None:
-    entry = PLAIN_MODULE + ' required username="node" password="n0de" user_node="n0de";'
-    cluster = {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": "1@localhost:3",
-        "listeners": "INSIDE://localhost:1,CONTROLLER://localhost:3",
-        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "INSIDE",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.inside.plain.sasl.jaas.config": entry,
-        "listener.name.controller.plain.sasl.jaas.config": entry.replace("node", "other"),
-    }
-    config = BrokerConfig.from_properties(cluster)
+    config = BrokerConfig.from_properties(CLUSTER)
     assert broker_login(config) == Sasl("PLAIN", "node", "n0de")
     assert controller_login(config) == Sasl("PLAIN", "other", "n0de")
     plain = {"listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}
-    assert controller_login(BrokerConfig.from_properties({**cluster, **plain})) is None
+    assert controller_login(BrokerConfig.from_properties({**CLUSTER, **plain})) is None
     assert broker_login(BrokerConfig.from_properties(SETTINGS)) is None

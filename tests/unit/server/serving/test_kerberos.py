@@ -1,30 +1,24 @@
-"""The adapter on a library that is made up, because the real one is compiled with the system's. ``tests/kerberos`` has it."""
+"""A node's side of the Kerberos library, on one that is made up."""
 
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.unit.client.net.made_up_gssapi import NODES, SEAL, MadeUpError, Raw, installed
 from tidelog.config.listener_gssapi import GssapiSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.gssapi import OFFER, ContextRefused
 from tidelog.security.sasl import AuthenticationFailed
 
-MODULE = "tidelog.server.serving.kerberos"
 
-
-class MadeUpError(Exception):
-    pass
-
-
-class Library:
-    """What the adapter uses of ``gssapi.raw``. Tickets are ``ticket:NAME``; a sealed message has a mark."""
+class Library(Raw):
+    """Tickets are ``ticket:NAME``."""
 
     def __init__(self) -> None:
         self.realm: str | None = "REALM"
@@ -54,33 +48,15 @@ class Library:
             raise MadeUpError("a token " * 100)
         return SimpleNamespace(context="context", initiator_name=token[7:], lifetime=60, more_steps=False, token=None)
 
-    def wrap(self, context: Any, message: bytes, *, confidential: bool) -> Any:
-        assert not confidential
-        return SimpleNamespace(message=b"sealed:" + message)
-
-    def unwrap(self, context: Any, message: bytes) -> Any:
-        if not message.startswith(b"sealed:"):
-            raise MadeUpError("not sealed")
-        return SimpleNamespace(message=message[7:])
-
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
-    made_up = Library()
-    package, errors = ModuleType("gssapi"), ModuleType("gssapi.exceptions")
-    package.__dict__.update(
-        raw=made_up, MechType=SimpleNamespace(kerberos="krb5"), NameType=SimpleNamespace(kerberos_principal="principal")
-    )
-    errors.__dict__["GSSError"] = MadeUpError
-    monkeypatch.setitem(sys.modules, "gssapi", package)
-    monkeypatch.setitem(sys.modules, "gssapi.exceptions", errors)
-    monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    yield made_up
-    sys.modules.pop(MODULE, None)
+    with installed(monkeypatch, Library()) as made_up:
+        yield made_up
 
 
 def kerberos(library: Library) -> Any:
-    return importlib.import_module(MODULE)
+    return importlib.import_module(NODES)
 
 
 def settings(keytab: Path, *rules: str) -> GssapiSettings:
@@ -94,7 +70,7 @@ def test_a_ticket_opens_with_the_key_of_the_principal(library: Library, tmp_path
     assert library.acquired == [({b"keytab": b"FILE:" + str(keytab).encode()}, b"kafka/node@REALM", ["krb5"], "accept")]
     for _ in range(2):
         exchange = begin()
-        assert exchange.answer(b"ticket:ann@REALM") == b"sealed:" + OFFER
+        assert exchange.answer(b"ticket:ann@REALM") == SEAL + OFFER
         assert exchange.answer(b"sealed:\x01\0\0\0") is None
         assert str(exchange.outcome.principal) == "User:ann"
         assert exchange.outcome.expires_ms == 65_000
@@ -148,16 +124,3 @@ def test_a_machine_without_a_realm(library: Library) -> None:
     assert kerberos(library).own_realm() == "REALM"
     library.realm = None
     assert kerberos(library).own_realm() is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Major (1): Unspecified. Minor may tell,\n Minor (25): Request is a replay", "Request is a replay"),
-        ("Major (1): Invalid token was supplied, Minor (0): Unknown error", "Invalid token was supplied"),
-        ("Major (1): Unspecified. Minor may tell, Minor (1): Success", "Unspecified"),
-        ("else", "else"),
-    ],
-)
-def test_the_reason_is_what_kerberos_says(library: Library, text: str, expected: str) -> None:
-    assert kerberos(library).reason_of(MadeUpError(text)) == expected
