@@ -1,4 +1,5 @@
-"""Clients of five kinds log in to a tidelog node with tickets of a real KDC (``make kerberos``).
+"""Java's clients, librdkafka, kafka-python, aiokafka and a client of a few bytes log in to a tidelog node with tickets of a real
+KDC (``make kerberos``). ``own_clients`` has the sixth kind, tidelog's own.
 
 Not collected by ``make test``: it needs Debian's krb5-kdc, krb5-admin-server, krb5-user, libkrb5-dev, libsasl2-modules-gssapi-mit
 and kcat, and ``pip install gssapi``. confluent-kafka's wheels have no GSSAPI; kcat is librdkafka with it.
