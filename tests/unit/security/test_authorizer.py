@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.security.acl_entries import acl, member
 from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.ids import Uuid
@@ -14,18 +15,6 @@ from tidelog.security.principal import KafkaPrincipal, with_groups
 ALICE = KafkaPrincipal("User", "alice")
 BOB = KafkaPrincipal("User", "bob")
 HOST = "10.0.0.1"
-
-
-def acl(
-    name: str,
-    operation: int,
-    principal: str = "User:alice",
-    permission: int = PermissionType.ALLOW,
-    pattern: int = PatternType.LITERAL,
-    host: str = "*",
-    resource: int = ResourceType.TOPIC,
-) -> AccessControlEntry:
-    return AccessControlEntry(resource, name, pattern, principal, host, operation, permission)
 
 
 def identity(number: int) -> Uuid:
@@ -156,10 +145,6 @@ def test_the_authorized_operations_of_a_topic() -> None:
 
 
 STAFF, CONTRACTORS = frozenset({"Group:staff"}), frozenset({"Group:staff", "Group:contractors"})
-
-
-def member(who: str, role: str, permission: int = PermissionType.ALLOW) -> AccessControlEntry:
-    return acl(role, Op.ALL, who, permission, resource=ResourceType.USER)
 
 
 def test_the_acls_of_a_group_count_for_those_in_it() -> None:

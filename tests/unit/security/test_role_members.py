@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
+from tests.unit.security.acl_entries import member
+from tidelog.model.acl import AccessControlEntry, PermissionType
 from tidelog.model.ids import Uuid
 from tidelog.security.role_members import RoleMembers
 
 HOST = "10.0.0.1"
-
-
-def member(who: str, role: str, permission: int = PermissionType.ALLOW, host: str = "*") -> AccessControlEntry:
-    return AccessControlEntry(ResourceType.USER, role, PatternType.LITERAL, who, host, AclOperation.ALL, permission)
 
 
 def members(*entries: AccessControlEntry) -> RoleMembers:

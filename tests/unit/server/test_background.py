@@ -4,12 +4,10 @@ import asyncio
 import threading
 
 from tidelog.server.background import Background
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 
 
-def test_a_job_whose_end_starts_another_is_waited_for_with_it() -> None:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
+def test_a_job_whose_end_starts_another_is_waited_for_with_it(runtime: LoopRuntime) -> None:
     background = Background(runtime)
     done: list[str] = []
     gate = threading.Event()
@@ -29,6 +27,4 @@ def test_a_job_whose_end_starts_another_is_waited_for_with_it() -> None:
         assert done == ["first", "second"]
         await background.drained()
 
-    loop.run_until_complete(main())
-    loop.run_until_complete(runtime.close())
-    loop.close()
+    runtime.loop.run_until_complete(main())

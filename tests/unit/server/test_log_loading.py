@@ -13,7 +13,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.log_loading import open_logs
 from tidelog.server.node import Node
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.reboot_detection import kernel_survived
 
@@ -106,9 +106,7 @@ def test_many_partitions_are_loaded_again(tmp_path: Path) -> None:
     with_node(tmp_path, look)
 
 
-def test_dirs_that_are_not_those_of_the_settings_are_unlocked_again(tmp_path: Path) -> None:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
+def test_dirs_that_are_not_those_of_the_settings_are_unlocked_again(runtime: LoopRuntime, tmp_path: Path) -> None:
     values = {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"}
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"metadata\.log\.dir is /elsewhere"):
@@ -117,5 +115,3 @@ def test_dirs_that_are_not_those_of_the_settings_are_unlocked_again(tmp_path: Pa
     assert logs.metadata_dir is logs.manager.dirs[1]
     assert logs.first_partition() is None
     logs.release()
-    loop.run_until_complete(runtime.close())
-    loop.close()

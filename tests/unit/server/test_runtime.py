@@ -4,22 +4,13 @@ import asyncio
 import gc
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from tidelog.replication.purgatory import ParkedFetch
-from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop, system_now_ms
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
-    yield runtime
-    loop.run_until_complete(runtime.close())
-    loop.close()
+from tidelog.server.runtime import Driver, LoopRuntime, system_now_ms
 
 
 def complete(runtime: LoopRuntime, coroutine: Coroutine[Any, Any, Any]) -> Any:

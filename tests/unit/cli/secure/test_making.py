@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.server.loops import finish
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.secure import making
 from tidelog.cli.secure.making import make, write_private
@@ -63,8 +64,7 @@ def test_each_node_can_open_its_listeners_and_reach_the_others(tmp_path: Path) -
             assert certificate is not None
             assert certificate.subject == f"CN=node-{node.id}"
             assert tls.towards(name) is not None
-    runtime.loop.run_until_complete(runtime.close())
-    runtime.loop.close()
+    finish(runtime)
 
 
 def test_log_dirs_are_formatted_for_one_cluster_with_the_administrator(tmp_path: Path) -> None:

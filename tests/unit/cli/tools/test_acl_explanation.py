@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tests.unit.client.scripted import answered
+from tests.unit.security.acl_entries import acl, member
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.acl_explanation import Knowledge, explained, knowledge, question_of
 from tidelog.client.connection import UnsupportedByBroker
-from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_acls import DescribeAclsResponse
@@ -19,19 +20,6 @@ from tidelog.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from tidelog.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
-
-TOPIC = ResourceType.TOPIC
-
-
-def acl(
-    name: str = "orders",
-    operation: int = Op.READ,
-    permission: int = PermissionType.ALLOW,
-    pattern: int = PatternType.LITERAL,
-    host: str = "*",
-    principal: str = "User:alice",
-) -> AccessControlEntry:
-    return AccessControlEntry(TOPIC, name, pattern, principal, host, operation, permission)
 
 
 def told(
@@ -52,10 +40,6 @@ def test_an_allowed_operation_names_its_acl() -> None:
 
 def test_an_implied_operation_is_allowed_by_the_acl_that_implies_it() -> None:
     assert "operation=READ" in told(acl(), operation="Describe")[1]
-
-
-def member(who: str, role: str = "Role:readers", host: str = "*") -> AccessControlEntry:
-    return AccessControlEntry(ResourceType.USER, role, PatternType.LITERAL, who, host, Op.ALL, PermissionType.ALLOW)
 
 
 def test_the_principal_by_which_an_acl_counts_is_named() -> None:
@@ -86,7 +70,7 @@ def test_the_principal_by_which_an_acl_counts_is_named() -> None:
 
 
 def test_a_deny_is_named_with_the_command_that_removes_it() -> None:
-    lines = told(acl(), acl("or", Op.ALL, PermissionType.DENY, PatternType.PREFIXED, "10.0.0.1", "User:*"), host="10.0.0.1")
+    lines = told(acl(), acl("or", Op.ALL, "User:*", PermissionType.DENY, PatternType.PREFIXED, "10.0.0.1"), host="10.0.0.1")
     assert lines[0] == "User:alice may not Read topic orders from 10.0.0.1. This ACL decides:"
     assert lines[3].split() == shlex.split(
         "tidelog acls --bootstrap-server h:9092 --remove --deny-principal \"'User:*'\" --deny-host 10.0.0.1 --operation All "

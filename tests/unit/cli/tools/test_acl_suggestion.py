@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
+from tests.unit.security.acl_entries import acl
 from tidelog.cli.tools.acl_suggestion import Done, Needed, Use, needed, read, suggestion, unused
 from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
 from tidelog.model.acl import AclOperation as Op
@@ -30,19 +31,6 @@ def event(operation: str = "READ", name: str = "orders", kind: str = "TOPIC", **
             **changed,
         }
     )
-
-
-def acl(
-    name: str = "orders",
-    operation: int = Op.READ,
-    *,
-    kind: int = TOPIC,
-    permission: int = PermissionType.ALLOW,
-    pattern: int = PatternType.LITERAL,
-    host: str = "*",
-    principal: str = ALICE,
-) -> AccessControlEntry:
-    return AccessControlEntry(kind, name, pattern, principal, host, operation, permission)
 
 
 def use(operation: Op = Op.READ, name: str = "orders", kind: ResourceType = TOPIC, host: str = "10.0.0.1") -> Use:
@@ -111,14 +99,14 @@ def test_an_acl_is_used_when_it_allows_something_that_was_done() -> None:
         acl(operation=Op.READ),
         acl(operation=Op.ALL, name="*"),
         acl("or", Op.ALTER, pattern=PatternType.PREFIXED),
-        acl("g", kind=GROUP, host="10.0.0.1"),
+        acl("g", resource=GROUP, host="10.0.0.1"),
         acl("elsewhere", Op.WRITE),
     ]
     idle = [
         acl("elsewhere", Op.READ),
         acl(operation=Op.CREATE),
-        acl("g", kind=GROUP, host="10.0.0.2"),
-        acl("orders", Op.READ, kind=GROUP),
+        acl("g", resource=GROUP, host="10.0.0.2"),
+        acl("orders", Op.READ, resource=GROUP),
         acl("ord", Op.READ),
     ]
     others = [acl("x", principal="User:*"), acl("x", principal="User:bob"), acl("x", permission=PermissionType.DENY)]

@@ -1,20 +1,12 @@
 """features: levels shown, moved, mapped; its lines, against a node."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.unit.cli.running_node import running_node
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.features import command, release_levels
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_node(tmp_path_factory.mktemp("node")) as address:
-        yield address
 
 
 def run(server: str, *words: str) -> Result:

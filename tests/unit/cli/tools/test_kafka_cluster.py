@@ -1,19 +1,9 @@
 """kafka-cluster: its lines, against a node."""
 
-from collections.abc import Iterator
-
-import pytest
 from click.testing import CliRunner, Result
 
-from tests.unit.cli.running_node import running_node
 from tidelog.cli.tools.kafka_cluster import group, table
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_node(tmp_path_factory.mktemp("node")) as address:
-        yield address
 
 
 def run(server: str, *words: str) -> Result:

@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.unit.cli.running_node import running_node
 from tidelog.cli.tools import topic_choice
 from tidelog.cli.tools.topics import command
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_node(tmp_path_factory.mktemp("topics")) as address:
-        yield address
 
 
 def topics(server: str, *args: str) -> Result:

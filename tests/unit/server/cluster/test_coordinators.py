@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.unit.server.several_nodes import SeveralNodes
@@ -51,12 +50,10 @@ def test_settings_of_transactions_come_from_the_nodes_settings() -> None:
     assert transaction_settings(config) == TransactionSettings(11, 12, 13, 14)
 
 
-def test_an_alarm_rings_once_and_a_later_call_replaces_it() -> None:
-    loop = asyncio.new_event_loop()
-    runtime = LoopRuntime(loop)
+def test_an_alarm_rings_once_and_a_later_call_replaces_it(runtime: LoopRuntime) -> None:
     world = LoopWorld(runtime)
     rung: list[str] = []
-    done = loop.create_future()
+    done = runtime.loop.create_future()
 
     def bell() -> None:
         rung.append("bell")
@@ -68,16 +65,12 @@ def test_an_alarm_rings_once_and_a_later_call_replaces_it() -> None:
     world.wake_at(world.even_ms() + 3_600_000, bell)
     world.wake_at(world.even_ms(), bell)
     world.wake_at(world.even_ms() + 3_600_000, silent)
-    loop.run_until_complete(done)
+    runtime.loop.run_until_complete(done)
     world.stop()
-    loop.run_until_complete(runtime.close())
-    loop.close()
     assert rung == ["bell"]
 
 
-def test_the_clock_of_the_groups_goes_on_where_the_wall_clock_is_set() -> None:
-    loop = asyncio.new_event_loop()
-    runtime = LoopRuntime(loop)
+def test_the_clock_of_the_groups_goes_on_where_the_wall_clock_is_set(runtime: LoopRuntime) -> None:
     wall, steady = 1_000_000_000, 5_000
     runtime.now_ms = lambda: wall
     runtime.steady_ms = lambda: steady  # type: ignore[method-assign]
@@ -87,8 +80,6 @@ def test_the_clock_of_the_groups_goes_on_where_the_wall_clock_is_set() -> None:
     assert 1_000_000_180 <= world.even_ms() <= 1_000_000_200
     wall, steady = wall + 7_200_000, steady + 1000
     assert 1_000_001_200 - 120 <= world.even_ms() <= 1_000_001_200 + 120
-    loop.run_until_complete(runtime.close())
-    loop.close()
 
 
 def test_without_controllers_a_coordinator_goes_on_while_it_is_followed_and_falls_silent_when_it_is_not(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.broker.others import ScriptedBrokers
 from tests.unit.coordinator.transaction.driver import P0, P1, P2
+from tests.unit.server.loops import finish, run
 from tidelog.coordinator.transaction.missing_markers import MarkerAnswer, WriteMarkers
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.errors import KafkaError
@@ -23,7 +24,7 @@ from tidelog.protocol.messages.write_txn_markers import (
 )
 from tidelog.replication.marker_append import Marker
 from tidelog.server.cluster.marker_channels import MarkerCarrier
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 REQUEST = WriteMarkers("x", 3, 7, 4, True, 2, (P0, P1, P2))
 
@@ -51,8 +52,7 @@ class Listening:
 
 def sent(results: dict[TopicPartition, Any]) -> tuple[list[tuple[TopicPartition, Marker]], list[tuple[TopicPartition, E]]]:
     """What the partitions got, and what the coordinator heard, in the order in which it did."""
-    loop = asyncio.new_event_loop()
-    runtime = LoopRuntime(loop)
+    runtime = LoopRuntime(new_event_loop())
     written: list[tuple[TopicPartition, Marker]] = []
     listening = Listening()
 
@@ -76,9 +76,8 @@ def sent(results: dict[TopicPartition, Any]) -> tuple[list[tuple[TopicPartition,
         markers.send(listening, REQUEST)  # type: ignore[arg-type]
         await listening.all_answered.wait()
 
-    loop.run_until_complete(asyncio.wait_for(go(), 10))
-    loop.run_until_complete(runtime.close())
-    loop.close()
+    run(runtime, go, 10)
+    finish(runtime)
     assert {answer.round for answer in listening.answers} == {3}
     return written, [(answer.partition, answer.error) for answer in listening.answers]
 
@@ -109,8 +108,7 @@ def errors(**codes: int) -> WriteTxnMarkersResponse:
 
 def carried(leaders: dict[TopicPartition, int], others: ScriptedBrokers) -> Listening:
     """What the coordinator hears when these brokers lead."""
-    loop = asyncio.new_event_loop()
-    runtime = LoopRuntime(loop)
+    runtime = LoopRuntime(new_event_loop())
     listening = Listening()
 
     async def go() -> None:
@@ -119,9 +117,8 @@ def carried(leaders: dict[TopicPartition, int], others: ScriptedBrokers) -> List
         markers.send(listening, REQUEST)  # type: ignore[arg-type]
         await listening.all_answered.wait()
 
-    loop.run_until_complete(asyncio.wait_for(go(), 10))
-    loop.run_until_complete(runtime.close())
-    loop.close()
+    run(runtime, go, 10)
+    finish(runtime)
     return listening
 
 
@@ -154,8 +151,7 @@ def test_a_partition_that_the_answer_passes_over_is_asked_again() -> None:
 def test_markers_of_a_coordinator_that_has_stopped_stay_here() -> None:
     """Its epoch is over: who took over sends them."""
     others = ScriptedBrokers()
-    loop = asyncio.new_event_loop()
-    runtime = LoopRuntime(loop)
+    runtime = LoopRuntime(new_event_loop())
     listening = Listening()
 
     async def go() -> None:
@@ -167,7 +163,6 @@ def test_markers_of_a_coordinator_that_has_stopped_stay_here() -> None:
         await asyncio.sleep(0)
         await asyncio.gather(*runtime._tasks)
 
-    loop.run_until_complete(asyncio.wait_for(go(), 10))
-    loop.run_until_complete(runtime.close())
-    loop.close()
+    run(runtime, go, 10)
+    finish(runtime)
     assert (others.asked, listening.answers) == ([], [])

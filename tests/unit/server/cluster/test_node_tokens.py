@@ -6,13 +6,12 @@ import asyncio
 import logging
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.unit.client.net.token_endpoint import Endpoint
+from tests.unit.server.loops import run, until
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.oauth import Grant, OAuth
 from tidelog.client.settings import Tls
@@ -20,10 +19,9 @@ from tidelog.model.errors import ConfigError
 from tidelog.server.cluster import node_tokens
 from tidelog.server.cluster.node_tokens import NodeTokens
 from tidelog.server.cluster.token_source import Renewal, TokenSource
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 
 HOUR_S = 3600.0
-Main = Callable[[], Coroutine[Any, Any, None]]
 
 
 def source(oauth: OAuth | None = None, share: float = 0.8, tls: Tls | None = None) -> TokenSource:
@@ -47,27 +45,10 @@ class Issuer:
         return grant
 
 
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    runtime = LoopRuntime(new_event_loop())
-    yield runtime
-    runtime.loop.run_until_complete(runtime.close())
-    runtime.loop.close()
-
-
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_tokens, "LEAST_BETWEEN_S", 0.0)
     monkeypatch.setattr(node_tokens, "LEAST_USED_S", 0.0)
-
-
-def run(runtime: LoopRuntime, main: Main) -> None:
-    runtime.loop.run_until_complete(asyncio.wait_for(main(), 20))
-
-
-async def until(what: Callable[[], Any]) -> None:
-    while not what():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
 
 
 async def token_at_last(tokens: NodeTokens) -> str:

@@ -15,7 +15,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.node import Node
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 
 
 def test_a_directory_of_a_larger_quorum_is_refused_by_a_node_that_nobody_could_reach(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_directory_of_a_larger_quorum_is_refused_by_a_node_that_nobody_could_r
     world.close()
 
 
-def test_without_voters_and_without_an_address_to_ask_a_member_is_refused(tmp_path: Path) -> None:
+def test_without_voters_and_without_an_address_to_ask_a_member_is_refused(runtime: LoopRuntime, tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     format_dirs(FS, FormatRequest([path], 1, CLUSTER), rng=random.Random(1), now_ms=NOW)
     settings = {
@@ -42,16 +42,12 @@ def test_without_voters_and_without_an_address_to_ask_a_member_is_refused(tmp_pa
         "listeners": "PLAINTEXT://localhost:0,CONTROLLER://localhost:0",
         "controller.listener.names": "CONTROLLER",
     }
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
     where = MetadataDir(FS, path, directory_id(1), CLUSTER)
     with pytest.raises(ConfigError, match=r"set controller\.quorum\.bootstrap\.servers"):
         open_member(BrokerConfig.from_properties(settings), runtime, where, ports={"CONTROLLER": 9093})
-    loop.run_until_complete(runtime.close())
-    loop.close()
 
 
-def test_controllers_are_reached_on_the_first_of_the_controller_listeners(tmp_path: Path) -> None:
+def test_controllers_are_reached_on_the_first_of_the_controller_listeners(runtime: LoopRuntime, tmp_path: Path) -> None:
     """In whatever order ``listeners`` has them: as Kafka, whose nodes move to another listener by naming it first."""
     path = str(tmp_path / "data")
     format_dirs(FS, FormatRequest([path], 1, CLUSTER), rng=random.Random(1), now_ms=NOW)
@@ -64,12 +60,8 @@ def test_controllers_are_reached_on_the_first_of_the_controller_listeners(tmp_pa
         "controller.listener.names": "new,old",
         "controller.quorum.voters": "1@localhost:2",
     }
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
     where = MetadataDir(FS, path, directory_id(1), CLUSTER)
     member = open_member(BrokerConfig.from_properties(settings), runtime, where, ports={})
     assert member.config.raft.listener == "NEW"
     assert {each.name for each in member.config.raft.endpoints} == {"OLD", "NEW"}
     member.log.close()
-    loop.run_until_complete(runtime.close())
-    loop.close()

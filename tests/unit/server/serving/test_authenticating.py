@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.loops import finish, run
+from tests.unit.server.serving.listening import listener_on
 from tidelog.broker.authentication import LoginAudit
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import authentication, versions
@@ -25,8 +27,7 @@ from tidelog.security.scram import ScramMechanism, credential_of, salted_passwor
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
 from tidelog.server.serving.authenticating import sasl_of
-from tidelog.server.serving.binding import bind
-from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.serving.listener import Limits
 
 SETTINGS = {
     "listeners": "PLAINTEXT://localhost:1,OUTSIDE://localhost:2",
@@ -49,15 +50,8 @@ class Place:
         stored = credential_of(mechanism, salted_password(mechanism, "pencil", SALT, 4096), SALT, 4096)
         world.broker.image = replace(world.broker.image, scram={("carol", mechanism): stored})
         config = BrokerConfig.from_properties({**SETTINGS, **(given or {})})
-        self.listener = Listener(
-            "OUTSIDE",
-            bind("OUTSIDE", "127.0.0.1", 0),
-            world.broker,
-            self.runtime,
-            limits=Limits(**limits),
-            count=ConnectionCount(),
-            sasl=sasl_of("OUTSIDE", world.broker, config, self.runtime, audit),
-        )
+        sasl = sasl_of("OUTSIDE", world.broker, config, self.runtime, audit)
+        self.listener = listener_on(self.runtime, node=world.broker, limits=Limits(**limits), sasl=sasl)
         self.listener.start()
 
     async def login(self, mechanism: str, user: str, password: str) -> Line:
@@ -76,17 +70,10 @@ class Place:
         return [str(each.machine.session.principal) for each in self.listener.connections]
 
     def run(self, main: Any) -> None:
-        async def bounded() -> None:
-            await asyncio.wait_for(main(), 20)
-
-        self.runtime.loop.run_until_complete(bounded())
+        run(self.runtime, main)
 
     def close(self) -> None:
-        self.listener.stop_accepting()
-        for each in list(self.listener.connections):
-            each.close()
-        self.runtime.loop.run_until_complete(self.runtime.close())
-        self.runtime.loop.close()
+        finish(self.runtime, self.listener)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.loops import finish, run
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
@@ -93,14 +94,10 @@ class World:
         for side in self.sides:
             side.connection.close()
             side.client.close()
-        self.runtime.loop.run_until_complete(self.runtime.close())
-        self.runtime.loop.close()
+        finish(self.runtime)
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
-        async def bounded() -> Any:
-            return await asyncio.wait_for(main(), 20)
-
-        return self.runtime.loop.run_until_complete(bounded())
+        return run(self.runtime, main)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import http.server
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.jwt_signature import UnknownKey
 from tidelog.security.oauthbearer import TokenRefused
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving import issuer_keys
 from tidelog.server.serving.issuer_keys import MAX_DOCUMENT_BYTES, fetch, token_check
 
@@ -34,14 +33,6 @@ SETTINGS = OAuthSettings(
     max_retry_ms=4,
 )
 NEW = ECKey.generate_key("P-256", {"kid": "new"})
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    runtime = LoopRuntime(new_event_loop())
-    yield runtime
-    runtime.loop.run_until_complete(runtime.close())
-    runtime.loop.close()
 
 
 def now() -> dict[str, object]:

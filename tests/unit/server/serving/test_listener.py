@@ -3,18 +3,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.serving.listening import ListenerWorld, listener_on
 from tests.unit.server.serving.test_connection import until
 from tidelog.broker.quotas.rates import Windows
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
-from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop
+from tidelog.server.runtime import Driver
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
 from tidelog.server.serving.violations import TOLD_PER_SECOND
@@ -22,32 +23,9 @@ from tidelog.server.serving.violations import TOLD_PER_SECOND
 REQUEST = encode_request(RequestHeader(60, 0, 1, None), DescribeClusterRequest())
 
 
-class World:
-    def __init__(self) -> None:
-        self.runtime = LoopRuntime(new_event_loop())
-        self.count = ConnectionCount()
-        self.listeners: list[Listener] = []
-        self.clients: list[socket.socket] = []
-
+class World(ListenerWorld):
     def listen(self, **limits: Any) -> Listener:
-        listener = Listener(
-            "EXTERNAL",
-            bind("EXTERNAL", "127.0.0.1", 0),
-            NodeWorld().broker,
-            self.runtime,
-            limits=Limits(**limits),
-            count=self.count,
-        )
-        listener.start()
-        self.listeners.append(listener)
-        return listener
-
-    async def connect(self, listener: Listener) -> socket.socket:
-        client = socket.socket()
-        client.setblocking(False)
-        self.clients.append(client)
-        await self.runtime.loop.sock_connect(client, ("127.0.0.1", listener.port))
-        return client
+        return self.started(Limits(**limits))
 
     async def served(self, client: socket.socket) -> bool:
         """Whether a request is answered; False when the connection ends instead."""
@@ -57,25 +35,12 @@ class World:
         except (ConnectionResetError, BrokenPipeError):
             return False
 
-    def run(self, main: Callable[[], Awaitable[None]]) -> None:
-        async def bounded() -> None:
-            await asyncio.wait_for(main(), 20)
-
-        self.runtime.loop.run_until_complete(bounded())
-
 
 @pytest.fixture
 def world() -> Iterator[World]:
     world = World()
     yield world
-    for listener in world.listeners:
-        listener.stop_accepting()
-        for connection in list(listener.connections):
-            connection.close()
-    for client in world.clients:
-        client.close()
-    world.runtime.loop.run_until_complete(world.runtime.close())
-    world.runtime.loop.close()
+    world.close()
 
 
 def test_connections_are_accepted_served_and_forgotten(world: World) -> None:
@@ -371,14 +336,7 @@ def test_two_that_bound_before_either_listened_are_told_apart(world: World) -> N
 
 
 def test_who_connects_to_an_open_listener_waits_until_it_accepts(world: World) -> None:
-    listener = Listener(
-        "EXTERNAL",
-        bind("EXTERNAL", "127.0.0.1", 0),
-        NodeWorld().broker,
-        world.runtime,
-        limits=Limits(),
-        count=world.count,
-    )
+    listener = listener_on(world.runtime, count=world.count)
     world.listeners.append(listener)
 
     async def main() -> None:

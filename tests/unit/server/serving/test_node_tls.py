@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from cryptography.x509 import load_der_x509_certificate
 
 from tests.certificates import Authority
-from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.loops import end, run
 from tests.unit.server.secured_nodes import secured_nodes
+from tests.unit.server.serving.listening import listener_on
 from tests.unit.server.serving.tls_pairs import AUTHORITY, NODE, client_context, given, stored
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.client.connection import ClientConnection
@@ -21,10 +22,7 @@ from tidelog.client.net.async_connection import Asked, Line
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
-from tidelog.server.runtime import LoopRuntime, new_event_loop
-from tidelog.server.serving.binding import bind
-from tidelog.server.serving.connection_states import State
-from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.node_tls import NodeTls
 
 SETTINGS = {
@@ -32,14 +30,6 @@ SETTINGS = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SSL",
 }
 ALL_SSL = {"listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:SSL", "ssl.client.auth": "required"}
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    runtime = LoopRuntime(new_event_loop())
-    yield runtime
-    runtime.loop.run_until_complete(runtime.close())
-    runtime.loop.close()
 
 
 def test_a_listener_in_plain_text_has_none_and_others_share_their_stores(runtime: LoopRuntime) -> None:
@@ -76,15 +66,7 @@ class Watched:
         self.tls = NodeTls(self.config, runtime, {})
         found = self.tls.listener("OUTSIDE")
         assert found is not None
-        self.listener = Listener(
-            "OUTSIDE",
-            bind("OUTSIDE", "127.0.0.1", 0),
-            NodeWorld().broker,
-            runtime,
-            limits=Limits(),
-            count=ConnectionCount(),
-            tls=found,
-        )
+        self.listener = listener_on(runtime, tls=found)
         self.listener.start()
 
     def serial(self) -> int:
@@ -107,15 +89,10 @@ class Watched:
             await asyncio.wait(waiting)
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
-        async def bounded() -> None:
-            await asyncio.wait_for(main(), 30)
-
         try:
-            self.runtime.loop.run_until_complete(bounded())
+            run(self.runtime, main, 30)
         finally:
-            self.listener.stop_accepting()
-            for each in list(self.listener.connections):
-                each.close()
+            end(self.listener)
 
 
 def test_a_new_file_is_used_by_new_clients_and_open_connections_go_on(runtime: LoopRuntime, tmp_path: Path) -> None:
@@ -231,21 +208,9 @@ def test_three_nodes_elect_forward_and_replicate_under_mutual_tls(tmp_path: Path
     async def main() -> None:
         await world.start()
         assert await world.create(world.passive(), "t", replicas=3) == 0
-        await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
-
-        def in_sync() -> bool:
-            topic = world.nodes[world.passive()].parts.broker.image.topics.by_name["t"]
-            return len(topic.partitions[0].isr) == 3
-
-        await world.until(in_sync)
-        users = set()
-        for node in world.nodes.values():
-            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
-                assert listener.tls is not None
-                users |= {
-                    str(each.machine.session.principal) for each in listener.connections if each.machine.state is State.OPEN
-                }
-        assert users == {"User:CN=node"}
+        await world.in_sync("t", 3)
+        assert all(listener.tls is not None for listener in world.listeners())
+        assert world.users() == {"User:CN=node"}
         await world.stop(world.passive())
         await world.until(lambda: world.active() is not None)
         assert await world.create(world.passive(), "u") == 0
@@ -263,14 +228,8 @@ def test_three_nodes_log_in_inside_tls(tmp_path: Path) -> None:
         await world.start()
         assert await world.create(world.passive(), "t", replicas=3) == 0
         await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
-        users = set()
-        for node in world.nodes.values():
-            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
-                assert listener.tls is not None
-                users |= {
-                    str(each.machine.session.principal) for each in listener.connections if each.machine.state is State.OPEN
-                }
-        assert users == {"User:node"}
+        assert all(listener.tls is not None for listener in world.listeners())
+        assert world.users() == {"User:node"}
 
     world.run(main)
     world.close()

@@ -6,20 +6,18 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.serving.listening import ListenerWorld
 from tests.unit.server.serving.test_connection import until
 from tests.unit.server.serving.test_listener import REQUEST
 from tests.unit.server.serving.tls_pairs import client_context
 from tests.unit.server.serving.tls_pairs import listener as tls_listener
-from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import proxied
-from tidelog.server.serving.binding import bind
-from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.serving.listener import Limits, Listener
 
 HERE = ipaddress.ip_network("127.0.0.1/32")
 ELSEWHERE = ipaddress.ip_network("198.51.100.0/24")
@@ -28,35 +26,14 @@ BINARY = b"\r\n\r\n\0\r\nQUIT\n\x21\x21\x00\x28" + ipaddress.ip_address("2001:db
 LOCAL = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00"
 
 
-class World:
-    def __init__(self) -> None:
-        self.runtime = LoopRuntime(new_event_loop())
-        self.count = ConnectionCount()
-        self.listeners: list[Listener] = []
-        self.clients: list[socket.socket] = []
-
+class World(ListenerWorld):
     def listen(self, *networks: Any, tls: bool = False, **limits: Any) -> Listener:
-        listener = Listener(
-            "EXTERNAL",
-            bind("EXTERNAL", "127.0.0.1", 0),
-            NodeWorld().broker,
-            self.runtime,
-            limits=Limits(**limits),
-            count=self.count,
-            tls=tls_listener() if tls else None,
-            balancers=networks or (ELSEWHERE, HERE),
-        )
-        listener.start()
-        self.listeners.append(listener)
-        return listener
+        return self.started(Limits(**limits), tls=tls_listener() if tls else None, balancers=networks or (ELSEWHERE, HERE))
 
     async def connect(self, listener: Listener, *parts: bytes) -> socket.socket:
         """A connection that has sent these bytes, each after the one before was read."""
-        client = socket.socket()
-        client.setblocking(False)
+        client = await super().connect(listener)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.clients.append(client)
-        await self.runtime.loop.sock_connect(client, ("127.0.0.1", listener.port))
         for part in parts:
             await self.runtime.loop.sock_sendall(client, part)
             await asyncio.sleep(0)
@@ -71,25 +48,12 @@ class World:
     async def answered(self, client: socket.socket) -> bool:
         return bool(await self.runtime.loop.sock_recv(client, 100))
 
-    def run(self, main: Callable[[], Awaitable[None]]) -> None:
-        async def bounded() -> None:
-            await asyncio.wait_for(main(), 20)
-
-        self.runtime.loop.run_until_complete(bounded())
-
 
 @pytest.fixture
 def world() -> Iterator[World]:
     world = World()
     yield world
-    for listener in world.listeners:
-        listener.stop_accepting()
-        for connection in list(listener.connections):
-            connection.close()
-    for client in world.clients:
-        client.close()
-    world.runtime.loop.run_until_complete(world.runtime.close())
-    world.runtime.loop.close()
+    world.close()
 
 
 def hosts(listener: Listener) -> list[str]:

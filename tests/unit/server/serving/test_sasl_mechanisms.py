@@ -14,7 +14,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
 from tidelog.model.errors import ConfigError
 from tidelog.security.scram import ScramMechanism
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving import sasl_mechanisms
 from tidelog.server.serving.sasl_mechanisms import FailureLog, listener_of
 from tidelog.server.serving.violations import TOLD_PER_SECOND
@@ -51,7 +51,9 @@ def test_a_node_without_the_library_says_what_to_install(monkeypatch: pytest.Mon
         listener_of("OUTSIDE", world.broker, BrokerConfig.from_properties(settings), None)  # type: ignore[arg-type]
 
 
-def test_an_unknown_user_is_shown_the_same_salt_by_all_nodes_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_user_is_shown_the_same_salt_by_all_nodes_of_a_cluster(
+    runtime: LoopRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two nodes with different salts for a name would tell that it is unknown. The nodes have the same metadata; what each
     process draws for itself differs."""
     config = BrokerConfig.from_properties(
@@ -62,7 +64,6 @@ def test_an_unknown_user_is_shown_the_same_salt_by_all_nodes_of_a_cluster(monkey
         }
     )
     users = {("ann", ScramMechanism.SHA_256): ScramCredential(b"s" * 24, b"k" * 32, b"v" * 32, 8192)}
-    runtime = LoopRuntime(new_event_loop())
 
     def shown(name: str) -> bytes:
         monkeypatch.setattr(sasl_mechanisms, "_SECRET", secrets.token_bytes(32))
@@ -73,10 +74,6 @@ def test_an_unknown_user_is_shown_the_same_salt_by_all_nodes_of_a_cluster(monkey
         answer = listener.mechanisms["SCRAM-SHA-256"].begin().answer(f"n,,n={name},r=abc".encode())
         return answer.partition(b",")[2]
 
-    try:
-        assert shown("ann") == shown("ann")
-        assert shown("eve") == shown("eve")
-        assert shown("eve") != shown("eva")
-    finally:
-        runtime.loop.run_until_complete(runtime.close())
-        runtime.loop.close()
+    assert shown("ann") == shown("ann")
+    assert shown("eve") == shown("eve")
+    assert shown("eve") != shown("eva")

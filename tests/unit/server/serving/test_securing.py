@@ -7,7 +7,7 @@ import sys
 
 from tests.unit.server.serving.tls_pairs import given
 from tidelog.config.resolve import BrokerConfig
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.securing import node_tls
 
 PROGRAM = """
@@ -26,7 +26,7 @@ def test_a_node_in_plain_text_imports_no_tls() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_a_node_that_only_connects_to_tls_has_it_too() -> None:
+def test_a_node_that_only_connects_to_tls_has_it_too(runtime: LoopRuntime) -> None:
     config = BrokerConfig.from_properties(
         {
             "node.id": "2",
@@ -38,7 +38,4 @@ def test_a_node_that_only_connects_to_tls_has_it_too() -> None:
             **given(),
         }
     )
-    runtime = LoopRuntime(new_event_loop())
     assert node_tls(config, runtime, {}) is not None
-    runtime.loop.run_until_complete(runtime.close())
-    runtime.loop.close()

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.loops import finish, run, until
+from tests.unit.server.serving.listening import listener_on
 from tests.unit.server.serving.tls_pairs import client_context, listener
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import versions
@@ -22,8 +23,7 @@ from tidelog.client.net.async_connection import Asked, Line
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import tls_handshake
-from tidelog.server.serving.binding import bind
-from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.serving.listener import ConnectionCount, Limits
 
 
 class Place:
@@ -33,15 +33,7 @@ class Place:
         self.runtime = LoopRuntime(new_event_loop())
         self.count = ConnectionCount()
         self.tls = None if plain else listener(**options)
-        self.listener = Listener(
-            "OUTSIDE",
-            bind("OUTSIDE", "127.0.0.1", 0),
-            NodeWorld().broker,
-            self.runtime,
-            limits=Limits(),
-            count=self.count,
-            tls=self.tls,
-        )
+        self.listener = listener_on(self.runtime, count=self.count, tls=self.tls)
         self.listener.start()
 
     async def line(self, context: ssl.SSLContext | None) -> Line:
@@ -64,22 +56,11 @@ class Place:
         await self.runtime.loop.sock_connect(plain, ("127.0.0.1", self.listener.port))
         return plain
 
-    async def until(self, what: Callable[[], object]) -> None:
-        while not what():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
     def run(self, main: Callable[[], Awaitable[Any]]) -> None:
-        async def bounded() -> None:
-            await asyncio.wait_for(main(), 20)
-
         try:
-            self.runtime.loop.run_until_complete(bounded())
+            run(self.runtime, main)
         finally:
-            self.listener.stop_accepting()
-            for each in list(self.listener.connections):
-                each.close()
-            self.runtime.loop.run_until_complete(self.runtime.close())
-            self.runtime.loop.close()
+            finish(self.runtime, self.listener)
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +89,7 @@ def test_a_client_is_who_its_certificate_says(auth: str, shows: bool, user: str)
         assert place.tls is not None
         assert (place.tls.completed, place.tls.failures) == (1, 0)
         line.close(ConnectionAbortedError())
-        await place.until(lambda: not place.count.total)
+        await until(lambda: not place.count.total)
 
     place.run(main)
 
@@ -138,7 +119,7 @@ def test_a_handshake_that_fails_is_explained_in_the_log(
     async def main() -> None:
         await place.runtime.run_blocking(handshake)
         assert place.tls is not None
-        await place.until(lambda: place.tls is not None and place.tls.failures)
+        await until(lambda: place.tls is not None and place.tls.failures)
         assert said in caplog.text
         assert (place.count.total, len(place.listener.connections)) == (0, 0)
 
@@ -153,7 +134,7 @@ def test_versions_without_overlap_are_explained(caplog: pytest.LogCaptureFixture
     async def main() -> None:
         with pytest.raises(OSError):
             await place.line(old)
-        await place.until(lambda: "offers no TLS version" in caplog.text)
+        await until(lambda: "offers no TLS version" in caplog.text)
 
     place.run(main)
 
@@ -193,7 +174,7 @@ def test_a_probe_that_sends_nothing_is_no_failure(caplog: pytest.LogCaptureFixtu
 
     async def main() -> None:
         (await place.raw()).close()
-        await place.until(lambda: place.tls is not None and not place.count.total)
+        await until(lambda: place.tls is not None and not place.count.total)
         assert place.tls is not None
         assert place.tls.failures == 0
         assert "handshake" not in caplog.text
@@ -236,7 +217,7 @@ def test_of_too_many_handshakes_the_oldest_is_closed_and_others_get_in(
         assert "this is the oldest" in caplog.text
         for each in (*stalled, silent):
             each.close()
-        await place.until(lambda: place.count.total == 1)
+        await until(lambda: place.count.total == 1)
 
     place.run(main)
 
@@ -247,7 +228,7 @@ def test_handshakes_in_flight_end_with_the_listener() -> None:
     async def main() -> None:
         stalled, silent = await place.raw(), await place.raw()
         await place.runtime.loop.sock_sendall(stalled, b"\x16")
-        await place.until(lambda: place.count.total == 2)
+        await until(lambda: place.count.total == 2)
         place.listener.stop_accepting()
         assert place.count.total == 0
         for each in (stalled, silent):
@@ -352,7 +333,7 @@ def test_broken_handshakes_end_each_connection_and_nothing_else(caplog: pytest.L
         for _ in range(300):
             await broken()
         assert await place.served(await place.line(client_context()))
-        await place.until(lambda: place.count.total == 1)
+        await until(lambda: place.count.total == 1)
         assert place.tls is not None
         assert place.tls.failures + place.tls.completed == 301
         assert not [each for each in caplog.records if each.levelno >= logging.ERROR]

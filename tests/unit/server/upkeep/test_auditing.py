@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ import pytest
 
 from tests.unit.server.cluster.test_controller_node import talk
 from tests.unit.server.controllers import Controllers
+from tests.unit.server.loops import run, until
 from tests.unit.server.several_nodes import SeveralNodes
 from tests.unit.server.test_node import create, with_node
 from tidelog.broker.authorization import allows
@@ -27,7 +27,7 @@ from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from tidelog.records.record import iter_records
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.node import Node
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.audit_topic import NotWritten
 from tidelog.server.upkeep.auditing import Carrier
 
@@ -57,11 +57,6 @@ def done(events: Sequence[dict[str, Any]], principal: str = "User:alice") -> lis
         for each in events
         if each["type"] == "authorization" and each["principal"] == principal
     ]
-
-
-async def until(what: Any) -> None:
-    while not what():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
 
 
 def test_a_node_writes_a_file_and_a_topic_and_flushes_both_when_it_stops(tmp_path: Path) -> None:
@@ -130,13 +125,11 @@ class Place:
 
 
 def test_what_a_place_does_not_take_waits_and_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    runtime: LoopRuntime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("tidelog.server.upkeep.auditing.GATHER_S", 0.001)
     monkeypatch.setattr("tidelog.server.upkeep.auditing.RETRY_S", 0.001)
     caplog.set_level(logging.INFO)
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
     place = Place()
     carrier = Carrier("there", runtime)
 
@@ -152,9 +145,7 @@ def test_what_a_place_does_not_take_waits_and_is_tried_again(
         carrier.queue.add(b"last")
         await carrier.stop()
 
-    loop.run_until_complete(asyncio.wait_for(main(), 20))
-    loop.run_until_complete(runtime.close())
-    loop.close()
+    run(runtime, main)
     assert place.lines == [b"before the start", *(b"%d" % number for number in range(1200))]
     told = [record.getMessage() for record in caplog.records if record.name.endswith("auditing")]
     assert told == [

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.server.loops import until
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
@@ -62,12 +63,6 @@ def compaction(replicas: Replicas, **settings: str) -> Compaction:
     given = {"log.cleaner.backoff.ms": "5"} | {names[name]: value for name, value in settings.items()}
     stand_in: Any = replicas
     return Compaction(stand_in, BrokerConfig(given), LoopRuntime(asyncio.get_running_loop()))
-
-
-async def until(met: Any) -> None:
-    """Yields to the loop until ``met()``; the test's own time limit is the only clock."""
-    while not met():  # noqa: ASYNC110 - what is waited for happens in the code under test
-        await asyncio.sleep(0.005)
 
 
 def test_a_dirty_log_is_compacted_and_its_old_files_go(tmp_path: Path) -> None:

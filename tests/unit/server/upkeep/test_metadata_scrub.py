@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,20 +18,11 @@ from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.lost_records import LostRecords
 from tidelog.raft.mark_files import FLUSHED, LOST_END, read_flushed, read_lost_end, write_lost_end
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.metadata_scrub import MetadataScrub
 
 FS = DiskFileSystem()
 NOW = 1_800_000_000_000
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
-    yield runtime
-    loop.run_until_complete(runtime.close())
-    loop.close()
 
 
 @pytest.fixture

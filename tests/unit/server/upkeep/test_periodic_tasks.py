@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,17 +9,8 @@ import pytest
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode, StorageFailure
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.periodic_tasks import Housekeeping
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
-    yield runtime
-    loop.run_until_complete(runtime.close())
-    loop.close()
 
 
 class Replicas:

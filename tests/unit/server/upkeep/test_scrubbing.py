@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from sim.workload import PARTITION, TOPIC_ID, append, batch
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.scrubbing import PassingFile, Scrubbing
 from tidelog.storage import reading
 from tidelog.storage.checkpoints import MetaProperties, replace_file
@@ -25,15 +24,6 @@ from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.unified_log import UnifiedLog
 
 RATE = "tidelog.scrub.max.bytes.per.second"
-
-
-@pytest.fixture
-def runtime() -> Iterator[LoopRuntime]:
-    loop = new_event_loop()
-    runtime = LoopRuntime(loop)
-    yield runtime
-    loop.run_until_complete(runtime.close())
-    loop.close()
 
 
 def stored(path: Path) -> UnifiedLog:
