@@ -182,7 +182,7 @@ matrix: $(VENV)/.dev ## Kafka's system-test matrix on real nodes: stops, bounces
 rot-table: $(VENV)/.dev ## The same flipped bits in a data directory of tidelog and of Apache Kafka; half an hour (needs Java 17)
 	$(BIN)/python -m tests.interop.rot_table $$(mktemp -d) $(ARGS)
 
-security: $(VENV)/.dev ## The same requests with none, each single and all rights to Apache Kafka and to tidelog; clients by TLS version and mechanism, franz-go too (needs Go); users, ACLs and listeners that change under load; half an hour (ARGS=--write records)
+security: $(VENV)/.dev ## The same requests with none, each single and all rights to Apache Kafka and to tidelog; clients by TLS version and mechanism, franz-go too (needs Go); users, ACLs and listeners that change under load; nodes that log in with tokens; forty minutes (ARGS=--write records)
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m tests.security_matrix $(ARGS)
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/interop/test_secured_clients.py

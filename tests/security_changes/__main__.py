@@ -1,5 +1,6 @@
-"""``python -m tests.security_changes [users] [acls] [locking]``: users, ACLs, and from plain text to a secured cluster, each
-under load on three nodes; all by default, part of ``make security``. Exits with 1 when anything is wrong."""
+"""``python -m tests.security_changes [users] [acls] [locking] [tokens]``: users, ACLs, from plain text to a secured cluster, and
+nodes that log in with tokens, each under load on three nodes; all by default, part of ``make security``. Exits with 1 when
+anything is wrong."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from tests.interop.java import JavaSide
 from tests.security_changes.acls import CHANGES, AclChanges
 from tests.security_changes.cluster import LOCKED, SecurableCluster
 from tests.security_changes.locking import lock
+from tests.security_changes.tokens import TokenCluster, TokenLogins
 from tests.security_changes.users import SETTINGS, UserChanges
 
 Run = Callable[[Path, JavaSide, Callable[[str], None], int, int], list[str]]
@@ -37,7 +39,14 @@ def locking(home: Path, java: JavaSide, say: Callable[[str], None], rounds: int,
     return lock(home, java, say, combined=bool(seed % 2), static=seed % 3 == 0)
 
 
-RUNS: dict[str, Run] = {"users": users, "acls": acls, "locking": locking}
+def tokens(home: Path, java: JavaSide, say: Callable[[str], None], rounds: int, seed: int) -> list[str]:
+    """Once, with controllers of their own for an even seed, and TLS between the nodes but for every third one."""
+    cluster = TokenCluster(home, combined=bool(seed % 2), tls=seed % 3 != 0)
+    with cluster.login.issuer, cluster:
+        return TokenLogins(cluster, say, seed).run() + cluster.complaints()
+
+
+RUNS: dict[str, Run] = {"users": users, "acls": acls, "locking": locking, "tokens": tokens}
 
 
 def main() -> int:

@@ -157,16 +157,16 @@ class SecurableCluster(Cluster):
 
     def in_sync(self, access: Access) -> None:
         """Waits until all replicas of all partitions are, and all brokers are there."""
-        admin = AdminClient(access.librdkafka)
+        self.until(lambda: all_in_sync(access), "all replicas are in sync")
 
-        def whole() -> bool:
-            with contextlib.suppress(KafkaException):
-                told = admin.list_topics(timeout=CALL_S)
-                partitions = [part for topic in told.topics.values() for part in topic.partitions.values()]
-                return len(told.brokers) == 3 and all(len(each.isrs) == 3 and each.leader >= 0 for each in partitions)
-            return False
 
-        self.until(whole, "all replicas are in sync")
+def all_in_sync(access: Access) -> bool:
+    """Whether all three replicas of all partitions are, and all three brokers are there."""
+    with contextlib.suppress(KafkaException):
+        told = AdminClient(access.librdkafka).list_topics(timeout=CALL_S)
+        partitions = [part for topic in told.topics.values() for part in topic.partitions.values()]
+        return len(told.brokers) == 3 and all(len(each.isrs) == 3 and each.leader >= 0 for each in partitions)
+    return False
 
 
 class Administrator:

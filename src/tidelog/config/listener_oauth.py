@@ -40,6 +40,8 @@ URL, ISSUER, AUDIENCE = (
 ANY_TOKEN = "tidelog.oauthbearer.accept.any.issuer.and.audience"
 GROUPS_CLAIM = "tidelog.oauthbearer.groups.claim.name"
 SCHEMES = ("https://", "file:/")
+OF_TLS = "ssl."
+"""How options of the login module begin that say how the provider's endpoints are reached."""
 _UNSECURED_OPTIONS = {
     "unsecuredValidatorPrincipalClaimName": "sub",
     "unsecuredValidatorScopeClaimName": "scope",
@@ -66,6 +68,8 @@ class OAuthSettings(NamedTuple):
     max_retry_ms: int
     groups_claim: str | None = None
     """The claim that names the user's groups; None: tokens name none."""
+    tls: tuple[tuple[str, str], ...] = ()
+    """The ``ssl.*`` settings for fetching the keys; none of them: the system's authorities count."""
 
 
 def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None, jaas: JaasEntry | None) -> OAuthSettings:
@@ -97,6 +101,7 @@ def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None,
         retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
         max_retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         groups_claim=value(GROUPS_CLAIM) or None,
+        tls=() if jaas is None else tuple(sorted(each for each in jaas.options.items() if each[0].startswith(OF_TLS))),
     )
     if not found.url.lower().startswith(SCHEMES):
         raise ConfigError(f"OAUTHBEARER needs {URL}: the address of the issuer's keys, an https: or a file: URL.")

@@ -82,6 +82,13 @@ def test_keys_come_over_https_or_from_a_file(url: str | None) -> None:
     assert settings(**{URL: "file:///etc/keys.json"}).url == "file:///etc/keys.json"
 
 
+def test_the_login_module_says_how_the_keys_are_fetched() -> None:
+    assert settings().tls == ()
+    entry = f'{OAUTHBEARER_MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="/a.pem" clientId="me";'
+    found = settings(**{NAME + "sasl.jaas.config": entry})
+    assert found.tls == (("ssl.truststore.location", "/a.pem"), ("ssl.truststore.type", "PEM"))
+
+
 @pytest.mark.parametrize("missing", [ISSUER, AUDIENCE])
 def test_issuer_and_audience_are_left_open_only_on_request(missing: str) -> None:
     with pytest.raises(ConfigError, match=f"{missing} must be set"):

@@ -75,6 +75,7 @@ class NodeTokens:
         self._refused = asyncio.Event()
         self._problem = ""
         self._warned_s: float | None = None
+        self._warned_with_token = False
 
     async def token(self) -> str:
         """A token that has not expired. ConnectionError when there is none and the last fetch failed.
@@ -149,10 +150,11 @@ class NodeTokens:
         return self._source.renewal
 
     def _failed(self, problem: str) -> None:
-        """Logs a failure when it is a new one, and each minute."""
-        now_s = self._runtime.loop.time()
-        if problem == self._problem and self._warned_s is not None and now_s < self._warned_s + LEAST_BETWEEN_WARNINGS_S:
+        """Logs a failure when it is a new one, when it is the first without a token, and each minute."""
+        now_s, holds = self._runtime.loop.time(), self._holds()
+        said = problem == self._problem and holds == self._warned_with_token
+        if said and self._warned_s is not None and now_s < self._warned_s + LEAST_BETWEEN_WARNINGS_S:
             return
-        self._problem, self._warned_s = problem, now_s
-        until = f"the last one holds for {self._ends_s - now_s:.0f} s" if self._holds() else "it cannot log in there"
+        self._problem, self._warned_s, self._warned_with_token = problem, now_s, holds
+        until = f"the last one holds for {self._ends_s - now_s:.0f} s" if holds else "it cannot log in there"
         log.warning("this node gets no token for listener %s, %s; it keeps trying: %s", self._listener, until, problem)

@@ -15,6 +15,7 @@ from tidelog.client.oauth import CLIENT_ID, CLIENT_SECRET, HANDLER, RETRIEVER, S
 from tidelog.client.settings import Tls, parse_tls
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import OAUTHBEARER_MODULE, parse_jaas
+from tidelog.config.listener_oauth import OF_TLS
 from tidelog.config.listener_sasl import JAAS, ListenerOptions
 from tidelog.config.options import Password
 from tidelog.model.errors import ConfigError
@@ -22,7 +23,6 @@ from tidelog.model.errors import ConfigError
 MECHANISM = "OAUTHBEARER"
 _TEXTS = (URL, CLIENT_ID, CLIENT_SECRET, SCOPE, HANDLER, RETRIEVER)
 _OF_JAAS = ("clientId", "clientSecret", "scope")
-_OF_TLS = "ssl."
 _OF_THE_LISTENER = "unsecuredValidator"
 """How options of the login module begin that say which tokens the listener accepts (``config.listener_oauth``)."""
 _WITHOUT_MEANING = (
@@ -98,7 +98,7 @@ def _source(options: ListenerOptions) -> TokenSource:
 
     jaas = _login_module(options)
     texts = {name: _shown(value(name)) for name in _TEXTS}
-    tls = {name: text for name, text in jaas.items() if name.startswith(_OF_TLS)}
+    tls = {name: text for name, text in jaas.items() if name.startswith(OF_TLS)}
     return TokenSource(
         oauth=oauth_settings({name: text for name, text in texts.items() if text}, jaas, None),
         renewal=_renewal(value),
@@ -128,10 +128,10 @@ def _login_module(options: ListenerOptions) -> Mapping[str, str]:
     if entry.module != OAUTHBEARER_MODULE:
         raise ConfigError(f"{setting} has the login module {entry.module}, but {MECHANISM} needs {OAUTHBEARER_MODULE}.")
     for name in entry.options:
-        if name not in _OF_JAAS and not name.startswith((_OF_TLS, _OF_THE_LISTENER)):
+        if name not in _OF_JAAS and not name.startswith((OF_TLS, _OF_THE_LISTENER)):
             raise ConfigError(
                 f"{setting}: the login module has the option {name[:50]}, which has no meaning for a node. Remove it; "
-                f"{', '.join(_OF_JAAS)} and {_OF_TLS}* are known."
+                f"{', '.join(_OF_JAAS)} and {OF_TLS}* are known."
             )
     return entry.options
 

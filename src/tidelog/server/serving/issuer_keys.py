@@ -1,7 +1,8 @@
 """The keys of a token issuer on a node: fetched before the first login, then at intervals and when a token names an unknown key.
 
-The document comes from a file or over HTTPS, in a worker thread, with a limit on time and size. Redirects are not followed, so
-the configured address is the only one that is ever asked (CVE-2025-27817). After a failed fetch the node keeps its keys.
+The document comes from a file or over HTTPS, in a worker thread, with a limit on time and size. The ``ssl.*`` options of the
+login module say which authorities count, as in Kafka. Redirects are not followed, so the configured address is the only one that
+is ever asked (CVE-2025-27817). After a failed fetch the node keeps its keys.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
 
+from tidelog.client.net.tls import tls_context
+from tidelog.client.settings import parse_tls
 from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.jwt_claims import ClaimRules, bearer_of
@@ -37,11 +40,17 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def fetch(url: str, over: type[urllib.request.BaseHandler] = urllib.request.HTTPSHandler) -> bytes:
-    """The document at an ``https:`` or ``file:`` URL. OSError, ValueError or HTTPException when it cannot be had."""
+_FAILURES: Final = (OSError, ValueError, http.client.HTTPException, ConfigError)
+
+
+def fetch(url: str, over: urllib.request.BaseHandler | None = None) -> bytes:
+    """The document at an ``https:`` or ``file:`` URL. OSError, ValueError or HTTPException when it cannot be had.
+
+    ``over``: what carries the request; None: HTTPS that trusts the system's authorities.
+    """
     opener = urllib.request.OpenerDirector()
     for handler in (
-        over(),
+        over or urllib.request.HTTPSHandler(),
         urllib.request.FileHandler(),
         urllib.request.UnknownHandler(),
         urllib.request.HTTPErrorProcessor(),
@@ -56,10 +65,18 @@ def fetch(url: str, over: type[urllib.request.BaseHandler] = urllib.request.HTTP
     return document
 
 
+def fetch_with(settings: OAuthSettings) -> Fetch:
+    """A fetch with the listener's TLS settings, whose files are read each time. ConfigError for settings that do not exist."""
+    if not settings.tls:
+        return fetch
+    tls = parse_tls(dict(settings.tls))
+    return lambda url: fetch(url, urllib.request.HTTPSHandler(context=tls_context(tls)))
+
+
 class KeyFeed:
     """The current keys of one issuer."""
 
-    def __init__(self, settings: OAuthSettings, runtime: LoopRuntime, get: Fetch = fetch) -> None:
+    def __init__(self, settings: OAuthSettings, runtime: LoopRuntime, get: Fetch) -> None:
         """Fetches the keys. ConfigError when that fails: the node does not start without them."""
         self._settings = settings
         self._runtime = runtime
@@ -68,7 +85,7 @@ class KeyFeed:
         self._next_ms = 0
         try:
             self._keys = IssuerKeys(get(settings.url))
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except _FAILURES as error:
             raise ConfigError(f"The keys of the token issuer cannot be fetched from {settings.url}: {error}.") from error
 
     def start(self) -> None:
@@ -101,14 +118,14 @@ class KeyFeed:
                 document = await self._runtime.run_blocking(lambda: self._get(self._settings.url))
                 self._keys = IssuerKeys(document)
                 return
-            except (OSError, ValueError, http.client.HTTPException) as error:
+            except _FAILURES as error:
                 log.warning("the keys of the token issuer cannot be fetched from %s: %s", self._settings.url, error)
             await self._runtime.sleep(pause_ms / 1000)
             pause_ms = min(max(1, pause_ms * 2), max(1, self._settings.max_retry_ms))
 
 
-def token_check(settings: OAuthSettings, runtime: LoopRuntime, get: Fetch = fetch) -> TokenCheck:
-    """The check of a listener's tokens. ConfigError as for ``KeyFeed``."""
+def token_check(settings: OAuthSettings, runtime: LoopRuntime, get: Fetch | None = None) -> TokenCheck:
+    """The check of a listener's tokens. ConfigError as for ``KeyFeed`` and ``fetch_with``."""
     rules = ClaimRules(
         audiences=settings.audiences,
         issuer=settings.issuer,
@@ -122,7 +139,7 @@ def token_check(settings: OAuthSettings, runtime: LoopRuntime, get: Fetch = fetc
     if not settings.secured:
         log.warning("OAUTHBEARER accepts tokens without a signature: every client can be any user")
         return lambda token: bearer_of(unsecured_claims(token), rules, runtime.now_ms())
-    feed = KeyFeed(settings, runtime, get)
+    feed = KeyFeed(settings, runtime, get or fetch_with(settings))
     feed.start()
 
     def check(token: str) -> Bearer:

@@ -1,4 +1,4 @@
-"""A token endpoint over HTTPS, on a thread of the test."""
+"""A token endpoint over HTTPS, on a thread of the test; it serves documents as well."""
 
 from __future__ import annotations
 
@@ -38,6 +38,13 @@ class Endpoint:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 endpoint.asked.append((self.path, self.headers["Authorization"], body))
+                self.answer()
+
+            def do_GET(self) -> None:
+                endpoint.asked.append((self.path, "", ""))
+                self.answer()
+
+            def answer(self) -> None:
                 self.send_response(endpoint.status)
                 for name, value in endpoint.headers.items():
                     self.send_header(name, value)

@@ -119,6 +119,19 @@ def test_a_token_counts_while_the_next_one_cannot_be_fetched(runtime: LoopRuntim
     assert caplog.text.count("the last one holds for 3") == 1
 
 
+def test_the_end_of_the_last_token_is_told_at_once(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = NodeTokens("NODES", source(share=0.0), runtime, Issuer(Grant("first", HOUR_S), NoConnection("down")))
+
+    async def main() -> None:
+        assert await tokens.token() == "first"
+        await until(lambda: "the last one holds for 3" in caplog.text)
+        tokens._ends_s = 0.0  # an hour later
+        await until(lambda: "it cannot log in there; it keeps trying: down" in caplog.text)
+
+    run(runtime, main)
+    assert caplog.text.count("gets no token") == 2
+
+
 def test_a_fault_of_a_fetch_is_not_the_last_one(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
     issuer = Issuer(RuntimeError("can't start new thread"), OverflowError(), Grant("first", HOUR_S))
     tokens = NodeTokens("NODES", source(), runtime, issuer)

@@ -5,16 +5,18 @@ import http.server
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from joserfc.jwk import ECKey
 
+from tests.unit.client.net.token_endpoint import Endpoint
 from tests.unit.security.tokens import EC, claims, jwks, signed, unsigned
 from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.jwt_signature import UnknownKey
-from tidelog.security.oauthbearer import TokenRefused
+from tidelog.security.oauthbearer import TokenCheck, TokenRefused
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving import issuer_keys
 from tidelog.server.serving.issuer_keys import MAX_DOCUMENT_BYTES, fetch, token_check
@@ -37,6 +39,22 @@ NEW = ECKey.generate_key("P-256", {"kid": "new"})
 
 def now() -> dict[str, object]:
     return claims(time.time_ns() // 1_000_000)
+
+
+def until(runtime: LoopRuntime, what: Callable[[], bool]) -> None:
+    async def waiting() -> None:
+        while not what():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    runtime.loop.run_until_complete(asyncio.wait_for(waiting(), 30))
+
+
+def accepted(check: TokenCheck, token: str) -> bool:
+    try:
+        check(token)
+    except UnknownKey:
+        return False
+    return True
 
 
 class Issuer:
@@ -136,6 +154,35 @@ def test_a_document_is_read_from_a_file_up_to_a_size(tmp_path: Path) -> None:
             fetch(url)
 
 
+def test_keys_come_over_tls_with_the_authorities_of_the_login_module(
+    runtime: LoopRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = Endpoint(tmp_path)
+    endpoint.body = jwks(EC)
+    url = f"https://localhost:{endpoint.server.server_port}/keys"
+    settings = SETTINGS._replace(url=url)
+    trusting = settings._replace(
+        tls=(("ssl.truststore.location", str(endpoint.authorities)), ("ssl.truststore.type", "PEM")), refresh_ms=1
+    )
+    try:
+        check = token_check(trusting, runtime)
+        assert check(signed(now())).name == "alice"
+        with pytest.raises(ConfigError, match=rf"cannot be fetched from {url}: .*certificate verify failed"):
+            token_check(settings, runtime)
+
+        # The file is read again each time; one that cannot be read leaves the node with the keys that it has.
+        text = endpoint.authorities.read_text()
+        endpoint.authorities.unlink()
+        until(runtime, lambda: f"cannot be fetched from {url}" in caplog.text)
+        assert check(signed(now())).name == "alice"
+        endpoint.authorities.write_text(text)
+        endpoint.body = jwks(NEW)
+        until(runtime, lambda: accepted(check, signed(now(), NEW)))
+    finally:
+        endpoint.server.shutdown()
+        endpoint.server.server_close()
+
+
 class Redirects(http.server.BaseHTTPRequestHandler):
     """Sends each client to another place."""
 
@@ -153,7 +200,7 @@ def test_a_redirect_is_not_followed() -> None:
         thread = threading.Thread(target=server.handle_request, daemon=True)
         thread.start()
         with pytest.raises(OSError, match="302"):
-            fetch(f"http://127.0.0.1:{server.server_port}/keys", urllib.request.HTTPHandler)
+            fetch(f"http://127.0.0.1:{server.server_port}/keys", urllib.request.HTTPHandler())
         thread.join(30)
 
 
