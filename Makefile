@@ -191,7 +191,7 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
 
-kerberos: $(VENV)/.dev ## Clients of six kinds, and nodes among each other, with tickets of a real KDC; four minutes (needs Debian's packages, tests/kerberos/logins.py names them)
+kerberos: $(VENV)/.dev ## Clients of six kinds, and nodes among each other, with tickets of a real KDC; two to four minutes (needs Debian's packages, tests/kerberos/logins.py names them)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[kerberos]'
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m pytest -q tests/kerberos/logins.py tests/kerberos/own_clients.py tests/kerberos/nodes.py $(ARGS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from tidelog.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> Iterator[SeveralNodes]:
-    world = SeveralNodes(tmp_path)
-    yield world
-    world.close()
 
 
 def test_every_broker_is_registered_and_unfenced_when_its_start_returns(three: SeveralNodes) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,13 +40,6 @@ from tidelog.security.principal import KafkaPrincipal, with_groups
 from tidelog.server.cluster import controller_link
 from tidelog.server.cluster.controller_link import ControllerLink, _not_active
 from tidelog.server.runtime import LoopRuntime
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> Iterator[SeveralNodes]:
-    world = SeveralNodes(tmp_path)
-    yield world
-    world.close()
 
 
 def test_what_a_node_asks_reaches_the_active_controller_wherever_it_is(three: SeveralNodes) -> None:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +9,6 @@ import pytest
 from tests.unit.server.controllers import Controllers, setting
 from tidelog.model.errors import KafkaError
 from tidelog.server.cluster.raft_files import Job
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[Controllers]:
-    world = Controllers(tmp_path, voters=1)
-    yield world
-    world.close()
 
 
 def test_many_requests_at_once_are_committed_in_order(one: Controllers) -> None:

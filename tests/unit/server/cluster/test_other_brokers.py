@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +15,6 @@ from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
 from tidelog.server.cluster.channels import Channels
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[Controllers]:
-    world = Controllers(tmp_path, voters=1)
-    yield world
-    world.close()
 
 
 def image_with(port: int) -> ClusterImage:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +23,6 @@ class Heard:
 
     def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None:
         self.answers.append((request_id, "refused" if refused else "unsupported" if unsupported else "failed"))
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[Controllers]:
-    world = Controllers(tmp_path, voters=1)
-    yield world
-    world.close()
 
 
 def test_answers_come_and_failures_are_told_apart(one: Controllers) -> None:

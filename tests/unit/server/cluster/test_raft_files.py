@@ -1,23 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from tests.unit.server.controllers import Controllers
 from tidelog.raft import quorum_state
 from tidelog.raft.effects import ForgetLoss, Persist, Truncate
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.mark_files import read_lost_end, write_lost_end
 from tidelog.server.cluster.raft_files import RaftFiles
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[Controllers]:
-    world = Controllers(tmp_path, voters=1)
-    yield world
-    world.close()
 
 
 def test_the_vote_is_on_disk_before_anything_is_decided(one: Controllers) -> None:

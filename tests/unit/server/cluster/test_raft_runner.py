@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +8,6 @@ from tests.unit.server.controllers import Controllers, setting
 from tidelog.controller.committed_image import CommittedImage
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.server.cluster import raft_runner
-
-
-@pytest.fixture
-def one(tmp_path: Path) -> Iterator[Controllers]:
-    world = Controllers(tmp_path, voters=1)
-    yield world
-    world.close()
 
 
 def test_a_disk_that_fails_ends_the_node_and_refuses_who_waits(one: Controllers) -> None:
