@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
 
+from tests.dynamic_configs import asked, cases, on_purpose, recorded
 from tests.interop.nodes import Node
 from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
@@ -30,6 +32,16 @@ CHANGED = (
     (GROUP_RESOURCE, "g", {"consumer.session.timeout.ms": "46000"}),
     (CLIENT_METRICS_RESOURCE, "m", {"interval.ms": "1000", "metrics": "a,b"}),
 )
+
+
+def test_a_sample_of_dynamic_changes_has_the_recorded_answers_of_apache_kafka(tidelog_node: Node, apache_node: Node) -> None:
+    """First in this module: how far threads may move depends on what is set. All changes: unit tests of the handler."""
+    sample, theirs = random.Random(226).sample(cases(), 150), recorded()
+    expected = [theirs[case.key].code for case in sample]
+    assert [answer.code for answer in asked(apache_node.bootstrap, sample)] == expected
+    ours = [answer.code for answer in asked(tidelog_node.bootstrap, sample)]
+    different = [(case, code) for case, code, wanted in zip(sample, ours, expected, strict=True) if code != wanted]
+    assert [each for each in different if not on_purpose(each[0])] == []
 
 
 def described(connection: BrokerConnection, kind: int, name: str) -> DescribeConfigsResult:

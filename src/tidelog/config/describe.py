@@ -21,7 +21,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.config.topic_options import TOPIC_OPTIONS
 
 _LISTENER_PREFIX: Final = "listener.name."
-_RATES: Final = (
+THROTTLED_RATES: Final = (
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -167,7 +167,7 @@ def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
             (layer[name] for layer in (config.dynamic_broker, config.dynamic_default, config.static) if name in layer), None
         )
         value = value_text(option.default if text is None else option.parse(text))
-    elif name in _RATES:
+    elif name in THROTTLED_RATES:
         value = config.dynamic_broker.get(name, config.dynamic_default.get(name))
     synonyms = _broker_synonyms(config, name)
     return _row(name, option, value, synonyms, read_only=_is_read_only(name), is_provided=is_provided)
@@ -175,7 +175,7 @@ def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
 
 def _is_secret(name: str, option: Option | None) -> bool:
     """A name outside the tables."""
-    return name not in _RATES if option is None else option.sensitive
+    return name not in THROTTLED_RATES if option is None else option.sensitive
 
 
 def _is_read_only(name: str) -> bool:

@@ -22,6 +22,10 @@ _THREADS: Final = (
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
 )
 _SELECTORS: Final = (
     "client_id",
@@ -41,7 +45,7 @@ def check_broker_change(config: BrokerConfig, settings: Mapping[str, str], befor
     settings = {name: text for name, text in settings.items() if before.get(name) != text}
     for name in _THREADS:
         if name in settings:
-            _check_threads(name, getattr(config, BROKER_OPTIONS[name].attribute), int(settings[name]))
+            check_threads(name, getattr(config, BROKER_OPTIONS[name].attribute), int(settings[name]))
     overrides = settings.get("max.connections.per.ip.overrides") or config.max_connections_per_ip_overrides
     if int(settings.get("max.connections.per.ip", "1")) == 0 and not overrides:
         raise ConfigError(
@@ -66,7 +70,8 @@ def check_stores_have_a_listener(settings: Mapping[str, str]) -> None:
         raise ConfigError(f"While a node runs, these change for one listener at a time: write listener.name.NAME. before {named}")
 
 
-def _check_threads(name: str, now: int, wanted: int) -> None:
+def check_threads(name: str, now: int, wanted: int) -> None:
+    """ConfigError for more than double or less than half of the threads that there are ``now``."""
     if wanted > now * 2:
         raise ConfigError(f"{name} is to be {wanted}, but may not be more than double the current value {now}. Go in steps.")
     if wanted < now // 2:

@@ -44,6 +44,12 @@ _ORDERED: Final = (
     ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
     ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
     ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+    ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
+    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    ("group.streams.min.assignment.interval.ms", "group.streams.assignment.interval.ms"),
+    ("group.streams.assignment.interval.ms", "group.streams.max.assignment.interval.ms"),
     ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
     ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
@@ -52,6 +58,7 @@ _ORDERED: Final = (
 )
 """Pairs of which the first may not be greater than the second."""
 
+LEAST_CLEANER_BYTES: Final = 1 << 20
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.LeaderSelector", RACK_AWARE_SELECTOR)
@@ -93,7 +100,14 @@ def dynamic_problems(before: NodeValues, after: NodeValues, given: Mapping[str, 
         for name in _FIXED_WHILE_RUNNING
         if name in given and getattr(after, BROKER_OPTIONS[name].attribute) != getattr(before, BROKER_OPTIONS[name].attribute)
     ]
-    return [*fixed, *_refused(given), *bounds_problems(given), *_ordered(after), *_bounds(after)]
+    return [
+        *fixed,
+        *_refused(given),
+        *bounds_problems(given),
+        *_ordered(after),
+        *_bounds(after),
+        *_local_retention(before, after),
+    ]
 
 
 def _unknown_own(given: Mapping[str, str]) -> Iterator[str]:
@@ -239,7 +253,34 @@ def _ordered(config: NodeValues) -> Iterator[str]:
             yield f"{low} is {smaller}, but must not be greater than {high}, which is {greater}."
 
 
+def _local_retention(before: NodeValues, after: NodeValues) -> Iterator[str]:
+    """Tiered topics keep no more on local disk than at all. Asked only when one of the two changes, as in Kafka."""
+    for what in ("ms", "bytes"):
+        name, whole = f"log.local.retention.{what}", f"log.retention.{what}"
+        local, total = (getattr(after, BROKER_OPTIONS[each].attribute) for each in (name, whole))
+        if (local, total) == tuple(getattr(before, BROKER_OPTIONS[each].attribute) for each in (name, whole)):
+            continue
+        if total >= 0 and local != -2 and not 0 <= local <= total:
+            yield f"{name} is {local}, but must be from 0 to {whole}, which is {total}, or -2 for the same."
+
+
+def _cleaner(config: NodeValues) -> Iterator[str]:
+    threads, memory = config.log_cleaner_threads, config.log_cleaner_dedupe_buffer_size
+    if threads < 1:
+        yield f"log.cleaner.threads is {threads}, but must be at least 1. log.cleaner.enable=false switches compaction off."
+    elif memory // threads <= LEAST_CLEANER_BYTES:
+        yield (
+            f"log.cleaner.dedupe.buffer.size is {memory}, but must be more than {LEAST_CLEANER_BYTES} for each of "
+            f"log.cleaner.threads, which is {threads}."
+        )
+
+
 def _bounds(config: NodeValues) -> Iterator[str]:
+    yield from _cleaner(config)
+    if config.log_roll_ms < 1:
+        yield f"log.roll.ms is {config.log_roll_ms}, but must be at least 1."
+    if config.log_roll_jitter_ms < 0:
+        yield f"log.roll.jitter.ms is {config.log_roll_jitter_ms}, but must be at least 0."
     if config.log_retention_ms == 0 or config.log_retention_ms < -1:
         yield f"log.retention.ms is {config.log_retention_ms}, but must be -1 (for ever) or at least 1."
     for name, value in (

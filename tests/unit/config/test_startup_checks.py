@@ -6,7 +6,7 @@ import pytest
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.startup_checks import _ORDERED, start_problems
+from tidelog.config.startup_checks import _ORDERED, dynamic_problems, start_problems
 
 
 def test_the_defaults_of_every_ordered_pair_are_in_order() -> None:
@@ -24,6 +24,34 @@ def test_each_pair_out_of_order_is_a_problem_that_names_both(low: str, high: str
     setattr(config, BROKER_OPTIONS[low].attribute, 5)
     setattr(config, BROKER_OPTIONS[high].attribute, 4)
     assert f"{low} is 5, but must not be greater than {high}, which is 4." in start_problems(config, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": "2097152"}, "must be more than 1048576 for each"),
+        ({"log.cleaner.threads": "0"}, "log.cleaner.threads is 0, but must be at least 1"),
+        ({"log.roll.ms": "0"}, "log.roll.ms is 0"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms is -1"),
+    ],
+)
+def test_bounds_of_logs_and_their_cleaner_stop_a_start_and_a_change(given: dict[str, str], said: str) -> None:
+    (problem,) = start_problems(BrokerConfig(given), given)
+    assert said in problem
+    assert dynamic_problems(BrokerConfig({}), BrokerConfig(given), given) == [problem]
+    enough = {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": "2097154"}
+    assert start_problems(BrokerConfig(enough), enough) == []
+
+
+@pytest.mark.parametrize(
+    ("retention", "local", "refused"),
+    [("1000", "1000", 0), ("1000", "-2", 0), ("-1", "-1", 0), ("1000", "1001", 1), ("1000", "-1", 1)],
+)
+def test_a_change_keeps_no_more_on_local_disk_than_at_all(retention: str, local: str, refused: int) -> None:
+    for what in ("ms", "bytes"):
+        after = BrokerConfig({f"log.retention.{what}": retention, f"log.local.retention.{what}": local})
+        assert len(dynamic_problems(BrokerConfig({}), after, {})) == refused
+        assert dynamic_problems(after, after, {}) == []
 
 
 def test_problems_come_as_sentences() -> None:

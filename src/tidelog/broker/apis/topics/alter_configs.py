@@ -7,7 +7,7 @@ request names this broker) is decided here. Each resource has its own result, in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from tidelog.broker import loggers
@@ -17,6 +17,8 @@ from tidelog.broker.loggers import LevelChange
 from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerHandler
 from tidelog.broker.request import Context
+from tidelog.config.dynamic_changes import check_change
+from tidelog.controller.config_validation import OptionRules
 from tidelog.controller.dynamic_configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
@@ -57,7 +59,7 @@ async def incremental_alter_configs(
         try:
             if resource.resource_type != BROKER_LOGGER_RESOURCE:
                 _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
-                await _check_stores(ctx, resource.resource_type, resource.resource_name, _after_changes(ctx, resource))
+                await _check_change(ctx, resource.resource_type, resource.resource_name, _after_changes(ctx, resource))
                 forwarded.append(resource)
                 answers.append(None)
                 continue
@@ -87,7 +89,7 @@ async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> le
         try:
             _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
             after = {each.name: each.value for each in resource.configs if each.value is not None}
-            await _check_stores(ctx, resource.resource_type, resource.resource_name, after)
+            await _check_change(ctx, resource.resource_type, resource.resource_name, after)
             forwarded.append(resource)
             answers.append(None)
         except KafkaError as error:
@@ -187,10 +189,10 @@ def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
 
 
 def _after_changes(ctx: Context, resource: incremental.AlterConfigsResource) -> dict[str, str]:
-    """This broker's dynamic settings with the changes."""
+    """The dynamic settings of this broker, or of all brokers, with what is set and deleted."""
     if resource.resource_type != BROKER_RESOURCE:
         return {}
-    after = dict(ctx.image.broker_configs(ctx.node.node_id))
+    after = dict(ctx.image.configs.get((BROKER_RESOURCE, resource.resource_name), {}))
     for change in resource.configs:
         if change.config_operation == AlterConfigOp.SET and change.value is not None:
             after[change.name] = change.value
@@ -199,20 +201,23 @@ def _after_changes(ctx: Context, resource: incremental.AlterConfigsResource) -> 
     return after
 
 
-async def _check_stores(ctx: Context, resource_type: int, name: str, after: dict[str, str]) -> None:
-    """KafkaError INVALID_REQUEST when a listener of this broker could not use its new key and trust stores. Only this broker can
-    read them; the controller decides the rest, also whether the client may change anything."""
-    if resource_type != BROKER_RESOURCE or not name or isinstance(ctx.node, ControllerSide):
+async def _check_change(ctx: Context, resource_type: int, name: str, after: Mapping[str, str]) -> None:
+    """KafkaError INVALID_REQUEST for settings that this broker could not have while it runs: only the broker knows its file and
+    its stores. The controller decides the rest, also whether the client may change anything."""
+    if resource_type != BROKER_RESOURCE or isinstance(ctx.node, ControllerSide):
         return
     node = cast(BrokerContext, ctx).node
     kind, known = config_resource(resource_type, name)
-    if node.tls is None or not any(each.startswith("listener.name.") for each in after):
+    if not allows(ctx, AclOperation.ALTER_CONFIGS, kind, known, quiet=True):
         return
-    if not allows(ctx, AclOperation.ALTER_CONFIGS, kind, known):
-        return
-    tls = node.tls
+    before = ctx.image.configs.get((BROKER_RESOURCE, name), {})
     try:
-        await node.runtime.run_blocking(lambda: tls.check(after))
+        if (refused := OptionRules(node.config).problem(resource_type, name, after)) is not None:
+            raise KafkaError(*refused)
+        check_change(node.config, after, before, cluster_wide=not name)
+        if name and node.tls is not None and any(each.startswith("listener.name.") for each in after):
+            tls = node.tls
+            await node.runtime.run_blocking(lambda: tls.check(after))
     except ConfigError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(problem)) from None
 
