@@ -137,7 +137,7 @@ def attack(seed: int, count: int) -> int:
     ended = 0
     for number in range(count):
         session = world.session()
-        authentication = Authentication(sasl, session, sasl.dispatcher.handle, lambda: None)
+        authentication = Authentication(sasl, session, sasl.dispatcher.handle, lambda: None, lambda mechanism: None)
         for each in exchange(rng):
             try:
                 answer = authentication.handle(session, memoryview(bytearray(each)))

@@ -29,7 +29,7 @@ from tidelog.broker.request import Context, Session, TokenAnswer
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.security.sasl import Authenticated, AuthenticationFailed, SaslServer
+from tidelog.security.sasl import MAX_TOKEN_BYTES, Authenticated, AuthenticationFailed, SaslServer
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,10 @@ Reply = Outgoing | Farewell | Coroutine[Any, Any, Outgoing]
 Handle = Callable[[Session, memoryview], Reply]
 LARGEST_REFUSED_BYTES = 16 * 1024
 """A request that is refused with an answer is decoded first; a larger one closes the connection instead."""
-LARGEST_FIRST_BYTES = 64 * 1024
-"""Of an ApiVersions or a SaslHandshake; the longest client id takes half of it. Only tokens are larger; a megabyte
-of tags would keep the loop for a tenth of a second."""
+LARGEST_FIRST_BYTES = 8 * 1024
+"""Of an ApiVersions or a SaslHandshake, and of what a request has beside its token: the header, with the client id. A listener
+may hold thousands of clients that have not authenticated, hence no more."""
+RECEIVE_OPTION = "sasl.server.max.receive.size"
 MOST_GREETINGS = 10
 """A client that has not found a version or a name that is accepted after so many ApiVersions is disconnected."""
 LEAST_BETWEEN_MS = 1000
@@ -62,6 +63,8 @@ class Mechanism(NamedTuple):
     begin: Callable[[], SaslServer]
     max_reauth_ms: int = 0
     """The longest session; 0: no limit."""
+    max_token_bytes: int = MAX_TOKEN_BYTES
+    """The longest message of a client."""
 
 
 class LoginAudit(Protocol):
@@ -85,16 +88,28 @@ class SaslListener(NamedTuple):
     """Answers every request with ILLEGAL_SASL_STATE, in the layout of its API."""
     failed_delay_ms: int
     max_receive_bytes: int
-    """The largest frame of a client that has not authenticated."""
+    """The largest frame of a client that has not authenticated, whatever its mechanism needs."""
     monotonic_ms: Callable[[], int]
     now_ms: Callable[[], int]
     failed: Callable[[str, str], None] = lambda host, reason: None
     """Called with the client's address and the reason, for the log; at most once for each connection."""
     audit: LoginAudit | None = None
 
-    def begin(self, session: Session, requests: Handle, on_open: Callable[[], None]) -> Authentication:
+    def begin(
+        self, session: Session, requests: Handle, on_open: Callable[[], None], on_mechanism: Callable[[str], None]
+    ) -> Authentication:
         """The exchange of a new connection; see ``Authentication``."""
-        return Authentication(self, session, requests, on_open)
+        return Authentication(self, session, requests, on_open, on_mechanism)
+
+    def largest_frame(self, mechanism: str) -> tuple[int, str]:
+        """The most bytes in a frame of a client that has not authenticated, and why, for the log. ``mechanism``: empty as long as
+        the client has not chosen one."""
+        most, why = LARGEST_FIRST_BYTES, "before a login"
+        if mechanism:
+            most, why = most + self.mechanisms[mechanism].max_token_bytes, f"during a login by {mechanism}"
+        if self.max_receive_bytes < most:
+            return self.max_receive_bytes, f"{RECEIVE_OPTION}, because the client has not authenticated"
+        return most, why
 
 
 def sasl_listener(
@@ -139,6 +154,7 @@ class Authentication:
         "_greetings",
         "_listener",
         "_mechanism",
+        "_on_mechanism",
         "_on_open",
         "_server",
         "_session",
@@ -146,13 +162,22 @@ class Authentication:
         "stage",
     )
 
-    def __init__(self, listener: SaslListener, session: Session, requests: Handle, on_open: Callable[[], None]) -> None:
-        """``requests`` handles the frames of an authenticated client; ``on_open`` is called at the first success."""
+    def __init__(
+        self,
+        listener: SaslListener,
+        session: Session,
+        requests: Handle,
+        on_open: Callable[[], None],
+        on_mechanism: Callable[[str], None],
+    ) -> None:
+        """``requests`` handles the frames of an authenticated client; ``on_open`` is called at the first success,
+        ``on_mechanism`` when a client that has not authenticated has chosen one."""
         self.stage = Stage.FIRST
         self.requests = requests
         self._listener = listener
         self._session = session
         self._on_open = on_open
+        self._on_mechanism = on_mechanism
         self._greeted = False
         self._greetings = 0
         self._mechanism = ""
@@ -256,6 +281,8 @@ class Authentication:
         self._server = None if self._mechanism not in ("", mechanism) else found.begin()
         if self.stage is Stage.OPEN:
             self._again_at_ms = self._listener.monotonic_ms() + LEAST_BETWEEN_MS
+        else:
+            self._on_mechanism(mechanism)
         self._mechanism = self._mechanism or mechanism
         self.stage = Stage.TOKENS if version else Stage.RAW
         return ErrorCode.NONE, offered

@@ -17,6 +17,8 @@ REFUSED = '{"status":"invalid_token"}'
 """The answer to a token that is not accepted. It says nothing about the reason, which is in the node's log."""
 MALFORMED = "the OAUTHBEARER message cannot be read"
 MAX_TOKEN_CHARACTERS = 64 * 1024
+MAX_MESSAGE_BYTES = 2 * MAX_TOKEN_CHARACTERS
+"""Of a first message: the token, and what stands around it."""
 MAX_PAIRS = 100
 """Of a first message; ``auth`` and a few extensions."""
 _ACKNOWLEDGED = b"\x01"
@@ -72,7 +74,7 @@ class OAuthBearerServer:
 
 def _read(message: bytes) -> tuple[str, str]:
     """The token, and the user that the client asks to act as ("" for none)."""
-    if len(message) > 2 * MAX_TOKEN_CHARACTERS:
+    if len(message) > MAX_MESSAGE_BYTES:
         raise AuthenticationFailed(MALFORMED, f"an OAUTHBEARER message of {len(message)} bytes")
     try:
         first = _FIRST.fullmatch(message.decode())

@@ -11,6 +11,7 @@ from tidelog.security.sasl import Authenticated, AuthenticationFailed
 
 REFUSED = "the user name or the password is wrong"
 MAX_FIELD_BYTES = 8192
+MAX_MESSAGE_BYTES = 3 * MAX_FIELD_BYTES
 
 PasswordCheck = Callable[[str, str], bool]
 """(user, password) -> whether they belong together. It takes the same time for an unknown user."""
@@ -25,9 +26,9 @@ class PlainServer:
 
     def answer(self, token: bytes) -> bytes:
         """Empty: PLAIN has no message of the server. AuthenticationFailed; a client cannot act as another user."""
-        if len(token) > 3 * MAX_FIELD_BYTES:
+        if len(token) > MAX_MESSAGE_BYTES:
             # Not split: half a megabyte of NULs would be as many fields.
-            raise AuthenticationFailed(REFUSED, f"a PLAIN message of {len(token)} bytes, allowed are {3 * MAX_FIELD_BYTES}")
+            raise AuthenticationFailed(REFUSED, f"a PLAIN message of {len(token)} bytes, allowed are {MAX_MESSAGE_BYTES}")
         parts = token.split(b"\0")
         if len(parts) != 3:
             raise AuthenticationFailed(REFUSED, f"a PLAIN message with {len(parts)} fields, expected are 3")

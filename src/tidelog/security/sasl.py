@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from tidelog.security.principal import KafkaPrincipal
 
 MAX_TOKEN_BYTES = 512 * 1024
-"""Kafka's default of ``sasl.server.max.receive.size``; OAUTHBEARER and Kerberos have the longest tokens."""
+"""Kafka's default of ``sasl.server.max.receive.size``, for a mechanism without a limit of its own."""
 
 
 class AuthenticationFailed(Exception):

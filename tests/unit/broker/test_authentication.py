@@ -10,6 +10,7 @@ from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Farewell
 from tidelog.broker.authentication import (
+    LARGEST_FIRST_BYTES,
     LEAST_BETWEEN_MS,
     MOST_GREETINGS,
     Authentication,
@@ -65,29 +66,38 @@ class TwoSteps:
 class Client:
     """One connection to a listener with PLAIN and TwoSteps."""
 
-    def __init__(self, *, max_reauth_ms: int = 0, expires_ms: int | None = None, two: type[TwoSteps] = TwoSteps) -> None:
+    def __init__(
+        self,
+        *,
+        max_reauth_ms: int = 0,
+        expires_ms: int | None = None,
+        two: type[TwoSteps] = TwoSteps,
+        max_receive_bytes: int = 1000,
+    ) -> None:
         self.now_ms = 50_000
         self.failures: list[str] = []
         self.audited: list[tuple[str, ...]] = []
         self.opened = 0
+        self.chosen: list[str] = []
         self.world = world = NodeWorld()
         users = fixed_users({"alice": "secret", "bob": "secret"})
         self.listener: SaslListener = sasl_listener(
             world.broker,
             BROKER_APIS,
             {
-                "PLAIN": Mechanism(lambda: PlainServer(users), max_reauth_ms),
+                "PLAIN": Mechanism(lambda: PlainServer(users), max_reauth_ms, 500),
                 "TWO": Mechanism(lambda: two(expires_ms), max_reauth_ms),
             },
             failed_delay_ms=DELAY_MS,
-            max_receive_bytes=1000,
+            max_receive_bytes=max_receive_bytes,
             monotonic_ms=lambda: self.now_ms,
             now_ms=lambda: NOW_MS,
             failed=lambda host, reason: self.failures.append(reason),
             audit=self,
         )
         self.session = world.session()
-        self.authentication = Authentication(self.listener, self.session, self.listener.dispatcher.handle, self._opened)
+        handle = self.listener.dispatcher.handle
+        self.authentication = Authentication(self.listener, self.session, handle, self._opened, self.chosen.append)
 
     def _opened(self) -> None:
         self.opened += 1
@@ -248,6 +258,32 @@ def test_an_unknown_mechanism_is_answered_with_those_on_offer_and_a_close() -> N
     assert client.metadata() is CLOSE_CONNECTION
     refused = Client().shake("GSSAPI")
     assert (refused.error_code, refused.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN", "TWO"])
+
+
+def test_the_limit_of_a_frame_before_the_end_of_a_login_is_that_of_the_mechanism_and_at_most_the_setting() -> None:
+    listener = Client(max_receive_bytes=100_000).listener
+    assert listener.largest_frame("") == (LARGEST_FIRST_BYTES, "before a login")
+    assert listener.largest_frame("PLAIN") == (LARGEST_FIRST_BYTES + 500, "during a login by PLAIN")
+    option = "sasl.server.max.receive.size, because the client has not authenticated"
+    assert listener.largest_frame("TWO") == (100_000, option)
+    listener = Client(max_receive_bytes=1000).listener
+    assert listener.largest_frame("") == listener.largest_frame("PLAIN") == (1000, option)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_chosen_mechanism_is_reported_once_it_is_known_and_not_when_a_client_authenticates_again(version: int) -> None:
+    client = Client(max_reauth_ms=5000)
+    client.greet()
+    assert client.chosen == []
+    client.shake(version=version)
+    assert client.chosen == ["PLAIN"]
+    client = logged_in(max_reauth_ms=5000)
+    client.now_ms += 4000
+    assert client.shake().error_code == 0
+    assert client.chosen == ["PLAIN"]
+    client = Client()
+    client.shake("GSSAPI")
+    assert client.chosen == []
 
 
 # -- in the middle -------------------------------------------------------------------------------------------------------

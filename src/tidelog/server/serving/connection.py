@@ -41,9 +41,6 @@ READ_AHEAD_BYTES = 128 * 1024
 """What a client that sends requests in a row may have read with one call: a producer has five of 16 KiB in flight. About what the
 kernel holds for it with socket.receive.buffer.bytes at its default."""
 
-BEFORE_LOGIN_OPTION = "sasl.server.max.receive.size, because the client has not authenticated"
-"""What limits a frame of such a client, in the log."""
-
 
 class Owner(Protocol):
     """What a connection needs from the listener that accepted it."""
@@ -84,11 +81,11 @@ class Connection:
         "_clock_ns",
         "_deadline",
         "_loop",
-        "_max_request_bytes",
         "_output",
         "_owner",
         "_runtime",
         "_session",
+        "_strangers",
         "_timed",
         "_transport",
         "_writing",
@@ -111,19 +108,19 @@ class Connection:
         self._transport = transport
         self._output = Output(transport)
         self._writing = False
-        frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES, read_ahead=READ_AHEAD_BYTES)
         self.authentication: Authentication | None = None
         """The client's SASL exchange; None on a listener without SASL."""
         self._deadline: asyncio.TimerHandle | None = None
         if owner.sasl is None:
+            frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES, read_ahead=READ_AHEAD_BYTES)
             self.machine = ConnectionMachine(self, session, owner.handle, frames)
         else:
-            self._max_request_bytes = max_request_bytes
+            from tidelog.server.serving.stranger_frames import StrangerFrames  # a listener without SASL needs none of it
+
+            self._strangers = StrangerFrames(owner.sasl.largest_frame, max_request_bytes, MAX_PLAIN_REQUEST_BYTES)
             self._deadline = self._loop.call_later(AUTHENTICATE_WITHIN_S, self._too_late)
-            if owner.sasl.max_receive_bytes < max_request_bytes:
-                frames.allow(owner.sasl.max_receive_bytes, BEFORE_LOGIN_OPTION)
-            self.authentication = owner.sasl.begin(session, owner.handle, self._authenticated)
-            self.machine = ConnectionMachine(self, session, self.authentication.handle, frames, State.AUTHENTICATING)
+            self.authentication = owner.sasl.begin(session, owner.handle, self._authenticated, self._strangers.limit)
+            self.machine = ConnectionMachine(self, session, self.authentication.handle, self._strangers, State.AUTHENTICATING)
         self.defers: Callable[[], bool] = partial(owner.turn.defers, self.machine)
         """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         self._loop.add_reader(transport.fd, self._readable)
@@ -144,7 +141,7 @@ class Connection:
         self._deadline.cancel()
         self._owner.authenticated(self)
         self.machine.on(Event.AUTHENTICATED)
-        self.machine.frames.allow(self._max_request_bytes)
+        self._strangers.authenticated(READ_AHEAD_BYTES)
 
     def _too_late(self) -> None:
         log.info("closing the connection of %s: it did not authenticate within %d s", self.peer_host, AUTHENTICATE_WITHIN_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
 from functools import partial
 
 from tidelog.broker.authentication import LoginAudit, Mechanism, SaslListener, sasl_listener
@@ -15,6 +14,7 @@ from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
 from tidelog.model.errors import ConfigError
+from tidelog.security import plain, scram
 from tidelog.security.delegation_tokens import secrets_of
 from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
@@ -71,12 +71,13 @@ def listener_of(
 
 def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: LoopRuntime) -> Mechanism:
     if settings.oauth is not None:
-        return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
+        return _tokens(settings.oauth, settings.max_reauth_ms, runtime)
     if settings.gssapi is not None:
-        return Mechanism(_tickets(settings.gssapi, runtime), settings.max_reauth_ms)
+        return _tickets(settings.gssapi, settings.max_reauth_ms, runtime)
     if settings.name == "PLAIN":
         assert settings.jaas is not None
-        return Mechanism(partial(PlainServer, fixed_users(settings.jaas.users)), settings.max_reauth_ms)
+        check = fixed_users(settings.jaas.users)
+        return Mechanism(partial(PlainServer, check), settings.max_reauth_ms, plain.MAX_MESSAGE_BYTES)
     kind = ScramMechanism.SHA_256 if settings.name == ScramMechanism.SHA_256.title else ScramMechanism.SHA_512
 
     def credential(name: str) -> ScramCredential | None:
@@ -96,25 +97,26 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: Loop
     def begin() -> SaslServer:
         return ScramServer(kind, lookup, secrets.token_urlsafe(NONCE_BYTES), strangers)
 
-    return Mechanism(begin, settings.max_reauth_ms)
+    return Mechanism(begin, settings.max_reauth_ms, scram.MAX_MESSAGE_BYTES)
 
 
-def _tokens(settings: OAuthSettings, runtime: LoopRuntime) -> Callable[[], SaslServer]:
+def _tokens(settings: OAuthSettings, max_reauth_ms: int, runtime: LoopRuntime) -> Mechanism:
     try:
         # Only for a node that accepts tokens: they need a library of their own.
-        from tidelog.security.oauthbearer import OAuthBearerServer
+        from tidelog.security.oauthbearer import MAX_MESSAGE_BYTES, OAuthBearerServer
         from tidelog.server.serving.issuer_keys import token_check
     except ImportError as error:
         raise ConfigError(f"OAUTHBEARER needs the extra oauth: pip install 'tidelog[oauth]' ({error}).") from error
-    return partial(OAuthBearerServer, token_check(settings, runtime))
+    return Mechanism(partial(OAuthBearerServer, token_check(settings, runtime)), max_reauth_ms, MAX_MESSAGE_BYTES)
 
 
-def _tickets(settings: GssapiSettings, runtime: LoopRuntime) -> Callable[[], SaslServer]:
+def _tickets(settings: GssapiSettings, max_reauth_ms: int, runtime: LoopRuntime) -> Mechanism:
     try:
         # Only for a node that accepts tickets: they need a library of their own.
+        from tidelog.security.gssapi import MAX_TOKEN_BYTES
         from tidelog.server.serving.kerberos import gssapi_server
     except ImportError as error:
         from tidelog.client.net.tickets import MISSING
 
         raise ConfigError(f"{MISSING} ({error}).") from error
-    return gssapi_server(settings, runtime.now_ms)
+    return Mechanism(gssapi_server(settings, runtime.now_ms), max_reauth_ms, MAX_TOKEN_BYTES)

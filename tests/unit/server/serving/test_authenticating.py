@@ -14,7 +14,7 @@ import pytest
 from tests.unit.broker.node_world import NodeWorld
 from tests.unit.server.loops import finish, run
 from tests.unit.server.serving.listening import listener_on
-from tidelog.broker.authentication import LoginAudit
+from tidelog.broker.authentication import LARGEST_FIRST_BYTES, LoginAudit
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import authentication, versions
 from tidelog.client.failures import NotAuthenticated
@@ -22,7 +22,11 @@ from tidelog.client.net.async_connection import Asked, Line
 from tidelog.client.settings import Sasl
 from tidelog.config.jaas import PLAIN_MODULE
 from tidelog.config.resolve import BrokerConfig
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import RequestHeader, encode_request
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tidelog.security.scram import ScramMechanism, credential_of, salted_password
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
@@ -145,12 +149,17 @@ def test_a_large_frame_of_a_stranger_closes_the_connection_and_one_of_a_user_doe
 
 
 @pytest.mark.parametrize(
-    ("limit", "option"), [(2**31 - 1, r"sasl\.server\.max\.receive\.size"), (1000, r"socket\.request\.max\.bytes")]
+    ("receive", "limit", "why"),
+    [
+        (524_288, 2**31 - 1, r"8192 \(before a login"),
+        (1000, 2**31 - 1, r"1000 \(sasl\.server\.max\.receive\.size"),
+        (524_288, 900, r"900 \(socket\.request\.max\.bytes"),
+    ],
 )
 def test_a_frame_that_is_too_large_names_the_option_that_says_so(
-    limit: int, option: str, caplog: pytest.LogCaptureFixture
+    receive: int, limit: int, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = Place(max_request_bytes=limit)
+    place = Place({"sasl.server.max.receive.size": str(receive)}, max_request_bytes=limit)
 
     async def main() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
@@ -161,7 +170,54 @@ def test_a_frame_that_is_too_large_names_the_option_that_says_so(
     with caplog.at_level("INFO"):
         place.run(main)
     place.close()
-    assert re.search(rf"a frame of 600000 bytes, allowed are 0 to \d+ \({option}", caplog.text)
+    assert re.search(rf"a frame of 600000 bytes, allowed are 0 to {why}", caplog.text)
+
+
+async def shaken(place: Place, mechanism: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client that has chosen its mechanism."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
+    writer.write(encode_request(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 1, "me"), SaslHandshakeRequest(mechanism=mechanism)))
+    await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+    return reader, writer
+
+
+@pytest.mark.parametrize(("mechanism", "most"), [("PLAIN", 32 * 1024), ("SCRAM-SHA-512", 16 * 1024)])
+def test_a_frame_of_a_login_has_the_limit_of_its_mechanism(
+    place: Place, mechanism: str, most: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        _, writer = await shaken(place, mechanism)
+        (stranger,) = place.listener.connections
+        frames = stranger.machine.frames
+        writer.write(most.to_bytes(4) + bytes(most - 1))
+        while frames.pending < most + 3:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert frames.capacity <= 2 * most
+        writer.close()
+        reader, writer = await shaken(place, mechanism)
+        writer.write((most + 1).to_bytes(4) + b"\0\x24\0\2")
+        assert await reader.read() == b""
+        writer.close()
+
+    with caplog.at_level("INFO"):
+        place.run(main)
+    assert f"a frame of {most + 1} bytes, allowed are 0 to {most} (during a login by {mechanism})" in caplog.text
+
+
+def test_a_stranger_that_sends_requests_in_a_row_gets_no_larger_buffer(place: Place) -> None:
+    greeting = ApiVersionsRequest(client_software_name="!", client_software_version="1")  # refused, so it may be repeated
+    request = encode_request(RequestHeader(ApiKey.API_VERSIONS, 3, 7, "x" * 4000), greeting)
+
+    async def main() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
+        writer.write(request * 9)
+        for _ in range(9):
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+        (stranger,) = place.listener.connections
+        assert stranger.machine.frames.capacity <= LARGEST_FIRST_BYTES
+        writer.close()
+
+    place.run(main)
 
 
 def test_the_oldest_client_that_has_not_logged_in_goes_and_users_stay(place: Place) -> None:

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
+from tidelog.config.jaas import PLAIN_MODULE
 from tidelog.config.listener_gssapi import EXAMPLE
+from tidelog.config.listener_oauth import UNSECURED
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
 from tidelog.model.errors import ConfigError
@@ -77,3 +79,19 @@ def test_an_unknown_user_is_shown_the_same_salt_by_all_nodes_of_a_cluster(
     assert shown("ann") == shown("ann")
     assert shown("eve") == shown("eve")
     assert shown("eve") != shown("eva")
+
+
+def test_each_mechanism_limits_the_messages_of_strangers(runtime: LoopRuntime) -> None:
+    """What 2,000 of them may hold is far from what ``sasl.server.max.receive.size`` allows."""
+    config = BrokerConfig.from_properties(
+        {
+            "listeners": "PLAINTEXT://localhost:1,OUTSIDE://localhost:2",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+            "listener.name.outside.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "listener.name.outside.plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_ann="x";',
+            "listener.name.outside.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
+        }
+    )
+    listener = listener_of("OUTSIDE", NodeWorld().broker, config, runtime)
+    most = {name: listener.largest_frame(name)[0] // 1024 for name in ("", *listener.mechanisms)}
+    assert most == {"": 8, "PLAIN": 32, "SCRAM-SHA-256": 16, "SCRAM-SHA-512": 16, "OAUTHBEARER": 136}
