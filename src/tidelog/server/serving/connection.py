@@ -27,7 +27,7 @@ from tidelog.server.serving.connection_states import Event, State
 from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.serving.transport import Transport
-from tidelog.server.serving.violations import Violations
+from tidelog.server.serving.violations import LOOKED_AT, Violations
 
 if TYPE_CHECKING:
     from tidelog.broker.authentication import Authentication, SaslListener
@@ -67,6 +67,10 @@ class Owner(Protocol):
 
     def authenticated(self, connection: Connection) -> None:
         """Called when the client of a SASL listener has authenticated for the first time."""
+        ...
+
+    def too_late(self, connection: Connection, within_s: float) -> None:
+        """Called when the client of a SASL listener has not authenticated in time, for the log."""
         ...
 
     def closed(self, connection: Connection) -> None:
@@ -144,7 +148,7 @@ class Connection:
         self._strangers.authenticated(READ_AHEAD_BYTES)
 
     def _too_late(self) -> None:
-        log.info("closing the connection of %s: it did not authenticate within %d s", self.peer_host, AUTHENTICATE_WITHIN_S)
+        self._owner.too_late(self, AUTHENTICATE_WITHIN_S)
         self.machine.close()
 
     def meter(self) -> None:
@@ -201,7 +205,8 @@ class Connection:
 
     def failed(self, error: BaseException) -> None:
         if isinstance(error, ProtocolViolation):
-            self._owner.violations.tell(self.peer_host, error.client_id, error, self._runtime.now_ms())
+            head = self.machine.frames.head(LOOKED_AT)
+            self._owner.violations.tell(self.peer_host, error.client_id, error, self._runtime.now_ms(), head)
         else:
             log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
 

@@ -251,6 +251,10 @@ class Listener:
         """Called by a connection whose client has authenticated for the first time."""
         self.newcomers.remove(connection)
 
+    def too_late(self, connection: Connection, within_s: float) -> None:
+        """Called by a connection that is closed because its client has not authenticated in time."""
+        self.newcomers.too_late(connection.peer_host, within_s)
+
     def closed(self, connection: Connection) -> None:
         """Called by a connection that has closed."""
         self.connections.pop(connection, None)

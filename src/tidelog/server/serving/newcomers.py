@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Newcomers:
     """Counts connections by address, the oldest first."""
 
-    __slots__ = ("_by_host", "_close", "_limit", "_listener", "_most", "_most_per_ip", "_real_ms", "turned_away")
+    __slots__ = ("_by_host", "_close", "_late", "_limit", "_listener", "_most", "_most_per_ip", "_real_ms", "turned_away")
 
     def __init__(self, listener: str, real_ms: Callable[[], int]) -> None:
         """``real_ms``: the clock of log limits."""
@@ -30,7 +30,7 @@ class Newcomers:
         self._most = self._most_per_ip = 0
         self._close: dict[object, tuple[str, Callable[[], None]]] = {}
         self._by_host: dict[str, dict[object, None]] = {}
-        self._limit = LogLimit()
+        self._limit, self._late = LogLimit(), LogLimit()
 
     def __len__(self) -> int:
         return len(self._close)
@@ -67,9 +67,7 @@ class Newcomers:
     def _turn_away(self, connection: object, limit: str) -> None:
         host, close = self._close[connection]
         self.turned_away += 1
-        if untold := self._limit.untold(self._real_ms()):
-            log.warning("listener %s: closed %d more connections that had not authenticated", self._listener, untold)
-        if self._limit.takes():
+        if self._is_logged(self._limit, logging.WARNING):
             log.warning(
                 "listener %s closes a connection of %s that has not authenticated: it is the oldest, and there are more than %s",
                 self._listener,
@@ -78,3 +76,13 @@ class Newcomers:
             )
         self.remove(connection)
         close()
+
+    def too_late(self, host: str, within_s: float) -> None:
+        """Logs that a connection is closed because its client has not authenticated in time. The closing leads to ``remove``."""
+        if self._is_logged(self._late, logging.INFO):
+            log.info("closing the connection of %s: it did not authenticate within %d s", host, within_s)
+
+    def _is_logged(self, limit: LogLimit, level: int) -> bool:
+        if untold := limit.untold(self._real_ms()):
+            log.log(level, "listener %s: closed %d more connections that had not authenticated", self._listener, untold)
+        return limit.takes()

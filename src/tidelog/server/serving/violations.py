@@ -11,6 +11,9 @@ log = logging.getLogger(__name__)
 
 TOLD_PER_SECOND = 5
 LONGEST_CLIENT_ID = 100
+_METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"TRACE ", b"PRI * ")
+"""The beginnings of HTTP requests, the last one of HTTP/2."""
+LOOKED_AT = 8
 
 
 class LogLimit:
@@ -54,12 +57,20 @@ class Violations:
     def total(self) -> int:
         return self._limit.total
 
-    def tell(self, peer: str, client_id: str | None, error: Exception, now_ms: int) -> None:
-        """Logs that a connection is closed because of ``error``."""
+    def tell(self, peer: str, client_id: str | None, error: Exception, now_ms: int, head: bytes = b"") -> None:
+        """Logs that a connection is closed because of ``error``. ``head``: the first bytes that were not handled, at least
+        ``LOOKED_AT`` of them where there are so many."""
         if untold := self._limit.untold(now_ms):
             log.info("closed %d more connections that sent what cannot be read or is not served", untold)
         if self._limit.takes():
-            log.info("closing the connection of %s (client id %s): %s", peer, _quoted(client_id), error)
+            log.info("closing the connection of %s (client id %s): %s", peer, _quoted(client_id), _http(head) or error)
+
+
+def _http(head: bytes) -> str:
+    """What an HTTP client did wrong; empty for another one. As the size of a frame, such a method is more than a billion."""
+    if not head.startswith(_METHODS):
+        return ""
+    return "an HTTP request, but this listener speaks Kafka's protocol; metrics and health are at tidelog.http.listener"
 
 
 def _quoted(client_id: str | None) -> str:

@@ -238,13 +238,17 @@ def test_the_oldest_client_that_has_not_logged_in_goes_and_users_stay(place: Pla
     place.run(main)
 
 
-def test_a_client_that_says_nothing_is_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_says_nothing_is_let_go(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     monkeypatch.setattr(connection, "AUTHENTICATE_WITHIN_S", 0.05)
 
     async def main() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
         assert await reader.read() == b""
         writer.close()
+        assert "it did not authenticate within" in caplog.text
         line = await place.login("PLAIN", "alice", "secret")
         (connection_,) = place.listener.connections
         assert connection_._deadline is not None

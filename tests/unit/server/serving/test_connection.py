@@ -56,6 +56,9 @@ class Side:
     def authenticated(self, connection: Connection) -> None:
         raise AssertionError("no client logs in")
 
+    def too_late(self, connection: Connection, within_s: float) -> None:
+        raise AssertionError("no client logs in")
+
     def closed(self, connection: Connection) -> None:
         self.closed_connections.append(connection)
 
@@ -244,6 +247,20 @@ def test_a_length_that_no_request_has_ends_the_connection(world: World, prefix: 
         assert side.handled == []
 
     world.run(main)
+
+
+def test_an_http_client_is_named_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    side = world.side(echo)
+
+    async def main() -> None:
+        await side.send(frame(b"good") + b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await side.receive(11) == frame(b"re:good")
+        assert await side.ended()
+
+    with caplog.at_level(logging.INFO):
+        world.run(main)
+    assert "an HTTP request, but this listener speaks Kafka's protocol" in caplog.text
+    assert "1195725856" not in caplog.text
 
 
 def violate(body: bytes) -> list[bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tidelog.server.serving.newcomers import Newcomers
@@ -68,6 +70,17 @@ def test_limits_change_for_the_next_connection() -> None:
     assert world.closed == []
     world.add("d")
     assert world.closed == ["a"]
+
+
+def test_clients_that_do_not_authenticate_in_time_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(1000, 1000)
+    with caplog.at_level(logging.INFO):
+        for _ in range(50):
+            world.newcomers.too_late("10.0.0.1", 30)
+        assert caplog.messages == ["closing the connection of 10.0.0.1: it did not authenticate within 30 s"] * TOLD_PER_SECOND
+        world.now_ms += 1000
+        world.newcomers.too_late("10.0.0.1", 30)
+    assert f"closed {50 - TOLD_PER_SECOND} more connections that had not authenticated" in caplog.text
 
 
 def test_a_flood_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,6 +49,9 @@ class Side:
     def authenticated(self, connection: Any) -> None:
         raise AssertionError("no client logs in")
 
+    def too_late(self, connection: Any, within_s: float) -> None:
+        raise AssertionError("no client logs in")
+
     def closed(self, connection: Any) -> None:
         self.closed_connections += 1
 
