@@ -20,6 +20,7 @@ _VALIDATORS = (VALIDATOR, _PACKAGE + "secured.OAuthBearerValidatorCallbackHandle
 """Tokens are checked; the second is the class's name before Kafka 4."""
 UNSECURED = _PACKAGE + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 """Tokens without a signature are accepted: for tests."""
+HANDLERS = (*_VALIDATORS, UNSECURED)
 LOGIN_HANDLER = "sasl.login.callback.handler.class"
 LOGIN_HANDLERS = (_PACKAGE + "OAuthBearerLoginCallbackHandler", _PACKAGE + "secured.OAuthBearerLoginCallbackHandler")
 """A client or a node fetches its token; the second is the class's name before Kafka 4."""

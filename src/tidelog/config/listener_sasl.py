@@ -13,7 +13,15 @@ from typing import NamedTuple
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import KERBEROS_MODULE, OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
 from tidelog.config.listener_gssapi import EXAMPLE, GssapiSettings, gssapi_settings
-from tidelog.config.listener_oauth import HANDLER, LOGIN_HANDLER, LOGIN_HANDLERS, OF_LOGINS, OAuthSettings, oauth_settings
+from tidelog.config.listener_oauth import (
+    HANDLER,
+    HANDLERS,
+    LOGIN_HANDLER,
+    LOGIN_HANDLERS,
+    OF_LOGINS,
+    OAuthSettings,
+    oauth_settings,
+)
 from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
 
@@ -25,7 +33,8 @@ MODULE_OF = {
     "GSSAPI": KERBEROS_MODULE,
 }
 """The mechanisms that are served, and the login module of each."""
-_CALLBACKS = (HANDLER, "sasl.login.class", LOGIN_HANDLER)
+_CALLBACKS: Mapping[str, tuple[str, ...]] = {HANDLER: HANDLERS, "sasl.login.class": (), LOGIN_HANDLER: LOGIN_HANDLERS}
+"""The settings that name Java classes, and the classes of OAUTHBEARER that are known by their names."""
 JAAS, MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 
 
@@ -132,6 +141,8 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
             f"{options.full_name(JAAS, 'PLAIN')} or the like."
         )
     names = offered_mechanisms(given, listener)
+    for name in names:
+        _check_classes(options, listener, name, "OAUTHBEARER" in names)
     mechanisms = {name: _mechanism(options, listener, name) for name in names}
     receive, delay = options.value("sasl.server.max.receive.size"), options.value("connection.failed.authentication.delay.ms")
     idle = options.value("connections.max.idle.ms")
@@ -159,13 +170,23 @@ def login_warnings(config: NodeValues, given: Mapping[str, str]) -> Iterator[str
             yield f"{name} has no effect: this node logs in to no other by OAUTHBEARER (sasl.mechanism.inter.broker.protocol)."
 
 
-def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechanismSettings:
-    for option in _CALLBACKS:
-        found = options.get(option, name)
-        if name == "OAUTHBEARER" and (option == HANDLER or (option == LOGIN_HANDLER and found and found[1] in LOGIN_HANDLERS)):
+def _check_classes(options: ListenerOptions, listener: str, name: str, offers_tokens: bool) -> None:
+    """ConfigError for a Java class that a mechanism would need. A class of OAUTHBEARER may stand in a setting that other
+    mechanisms have in common with it."""
+    for option, known in _CALLBACKS.items():
+        setting, named = options.get(option, name) or (option, "")
+        if not named or (name == "OAUTHBEARER" and (option == HANDLER or named in known)):
+            continue  # oauth_settings refuses what it does not know
+        if named not in known:
+            advice = f"; {known[0]} is known by its name" if name == "OAUTHBEARER" and known else ". Remove it"
+            raise ConfigError(f"{setting} names a Java class, which cannot be loaded{advice}.")
+        if setting == option or (setting == options.own_name(option) and offers_tokens):
             continue
-        if found is not None and found[1]:
-            raise ConfigError(f"{found[0]} names a Java class, which cannot be loaded. Remove it.")
+        why = f"but is a setting of {name}" if offers_tokens else f"which listener {listener} does not offer"
+        raise ConfigError(f"{setting} names a class of OAUTHBEARER, {why}. Remove it.")
+
+
+def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechanismSettings:
     full = options.full_name(JAAS, name)
     text = options.specific(JAAS, name)
     jaas = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.config.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.listener_oauth import HANDLER, LOGIN_HANDLER, LOGIN_HANDLERS, UNSECURED, VALIDATOR
 from tidelog.config.listener_sasl import sasl_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
@@ -59,6 +60,16 @@ def test_the_most_specific_name_decides() -> None:
             {MECHANISMS: "OAUTHBEARER", "listener.name.outside.oauthbearer.sasl.login.callback.handler.class": "a.B"},
             "oauthbearer.sasl.login.callback.handler.class names a Java class",
         ),
+        ({MECHANISMS: "SCRAM-SHA-256", LOGIN_HANDLER: "a.B"}, f"{LOGIN_HANDLER} names a Java class, which cannot be loaded"),
+        ({MECHANISMS: "OAUTHBEARER", LOGIN_HANDLER: "a.B"}, f"cannot be loaded; {LOGIN_HANDLERS[0]} is known by its name"),
+        (
+            {MECHANISMS: "SCRAM-SHA-256", f"listener.name.outside.{LOGIN_HANDLER}": LOGIN_HANDLERS[0]},
+            "class of OAUTHBEARER, which listener OUTSIDE does not offer",
+        ),
+        (
+            {MECHANISMS: "SCRAM-SHA-256,OAUTHBEARER", f"listener.name.outside.scram-sha-256.{LOGIN_HANDLER}": LOGIN_HANDLERS[0]},
+            "class of OAUTHBEARER, but is a setting of SCRAM-SHA-256",
+        ),
         ({MECHANISMS: "SCRAM-SHA-256", "connections.max.idle.ms": "100"}, "must be less than connections.max.idle.ms"),
         ({MECHANISMS: "SCRAM-SHA-256", "listener.name.outside.sasl.server.max.receive.size": "x"}, "listener.name.outside."),
     ],
@@ -68,6 +79,23 @@ def test_what_stops_a_start_says_what_to_change(given: dict[str, str], problem: 
         sasl_settings(given, "OUTSIDE")
     assert problem in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.outside."])
+def test_classes_of_oauthbearer_in_a_setting_for_all_mechanisms_do_not_stop_the_others(prefix: str) -> None:
+    given = {
+        MECHANISMS: "SCRAM-SHA-256,OAUTHBEARER,PLAIN",
+        PLAIN_KEY: PLAIN_USERS,
+        prefix + HANDLER: UNSECURED,
+        prefix + LOGIN_HANDLER: LOGIN_HANDLERS[0],
+    }
+    found = sasl_settings(given, "OUTSIDE")
+    assert list(found.mechanisms) == ["SCRAM-SHA-256", "OAUTHBEARER", "PLAIN"]
+    assert found.mechanisms["OAUTHBEARER"].oauth is not None
+
+
+def test_a_class_of_oauthbearer_without_a_prefix_may_be_for_another_listener() -> None:
+    assert sasl_settings({MECHANISMS: "SCRAM-SHA-256", LOGIN_HANDLER: LOGIN_HANDLERS[0], HANDLER: VALIDATOR}, "OUTSIDE")
 
 
 def test_a_source_of_tokens_that_no_login_uses_is_named() -> None:
