@@ -36,6 +36,9 @@ SETUP = SetupTimeout()
 IN_FLIGHT = 16
 """Requests sent but unanswered; further ones are queued."""
 MOST_IDLE_CHANNELS = 256
+_EXPECTED = (OSError, ValueError, ProtocolViolation, NotAuthenticated)
+"""Why a connection does not open; ValueError: a name that cannot be one. Any other error is a bug: it fails the task, which logs
+it, but not the connections after it."""
 
 
 class Failure(Enum):
@@ -195,7 +198,7 @@ class Channel:
         try:
             async with asyncio.timeout(self._setup.after(self._failures, spread) / 1000):
                 await open_line(self._runtime, line, self._login, self.host, self.port, await self._address())
-        except (OSError, ValueError, ProtocolViolation, NotAuthenticated) as error:  # ValueError: a name that cannot be one
+        except Exception as error:
             self._failures += 1
             if isinstance(error, NotAuthenticated) and self._failures == 1:
                 log.error("this node cannot log in: %s", error)
@@ -203,8 +206,12 @@ class Channel:
             self._opening = None
             line.close(error)
             self._tell_all(error)
+            if not isinstance(error, _EXPECTED):
+                raise
         except asyncio.CancelledError:
-            line.close(ConnectionAbortedError("this node closed the connection"))
+            self._opening = None
+            line.close(_closed_here())
+            self._tell_all(_closed_here())
             raise
         else:
             self._failures = 0
@@ -216,14 +223,17 @@ class Channel:
         try:
             async with asyncio.timeout(self._setup.longest_ms / 1000):
                 await log_in(self._runtime, line, self._login, self.host, self.port)
-        except (OSError, ProtocolViolation, NotAuthenticated) as error:
+        except Exception as error:
             if isinstance(error, NotAuthenticated):
                 log.error("this node cannot log in again: %s", error)
             self._opening = None
             self.line_lost(line, error)
             self.pump()
+            if not isinstance(error, _EXPECTED):
+                raise
         except asyncio.CancelledError:
-            line.close(ConnectionAbortedError("this node closed the connection"))
+            self._opening = None
+            self.line_lost(line, _closed_here())
             raise
         else:
             self._opening = None
@@ -261,13 +271,17 @@ class Channel:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        reason = ConnectionAbortedError("this node closed the connection")
+        reason = _closed_here()
         if self._opening is not None:
             self._opening.cancel()
             self._opening = None
         if self._line is not None:
             self.line_lost(self._line, reason)
         self._tell_all(reason)
+
+
+def _closed_here() -> ConnectionAbortedError:
+    return ConnectionAbortedError("this node closed the connection")
 
 
 def _without_answer(reason: Exception) -> Exception:

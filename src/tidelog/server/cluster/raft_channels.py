@@ -60,6 +60,7 @@ class Peers:
 
     async def _run(self, request_id: int, to: Node, request: Any) -> None:
         tell: Callable[[], None]
+        bug: Exception | None = None
         try:
             line = self._lines.get(to) or await self._connect(to)
             if line.session_ends(self._runtime.loop.time()):
@@ -86,12 +87,20 @@ class Peers:
 
             def tell() -> None:
                 self._answers.failed(request_id, refused=refused, unsupported=False)
+        except Exception as error:
+            bug = error  # it fails the task, which logs it, but not the exchanges after it
+            self._drop(to)
+
+            def tell() -> None:
+                self._answers.failed(request_id, refused=False, unsupported=False)
 
         if self._tasks.get(to.id) is asyncio.current_task():
             # Before the callback, which may send the next request.
             del self._tasks[to.id]
         if not self._closed:
             tell()
+        if bug is not None:
+            raise bug
 
     def _look(self, to: Node, message: Any) -> None:
         """Logs an answer of another cluster, and a refusal: a node with the wrong disk, a wrong address or a principal without

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.server.controllers import free_ports
 from tidelog.client.connection_opening import SetupTimeout
-from tidelog.client.net.async_connection import Asked, RawAnswer
+from tidelog.client.net.async_connection import Asked, Line, RawAnswer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -455,3 +455,59 @@ def test_a_node_that_says_nothing_is_given_the_setup_timeout_and_twice_as_long_n
     world.run(main)
     assert limits[0] == 0.02
     assert 0.8 * 0.04 <= limits[1] <= 1.2 * 0.04
+
+
+FAULTS = [RuntimeError("a bug"), KeyError("a bug"), RecursionError("a bug"), asyncio.CancelledError("a bug")]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_an_unexpected_error_while_a_channel_opens_is_not_the_last_one(
+    world: World, fault: BaseException, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults, really_open = [fault], channels.open_line
+
+    async def open_line(*given: Any) -> None:
+        if faults:
+            raise faults.pop()
+        await really_open(*given)
+
+    async def main() -> None:
+        monkeypatch.setattr(channels, "open_line", open_line)
+        channel = world.to_server()
+        first = ask(channel, MetadataRequest())
+        with pytest.raises(ChannelError, match="a bug" if isinstance(fault, Exception) else "this node closed") as failure:
+            await first
+        assert failure.value.kind is Failure.DISCONNECTED
+        second = ask(channel, MetadataRequest())
+        await world.server.answer_next(MetadataResponse(controller_id=2))
+        assert (await second).controller_id == 2
+
+    world.run(main)
+    assert ("a bug" in caplog.text) is isinstance(fault, Exception)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_an_unexpected_error_while_a_channel_logs_in_again_is_not_the_last_one(
+    world: World, fault: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[BaseException] = []
+
+    async def log_in(*given: Any) -> None:
+        raise faults.pop()
+
+    async def main() -> None:
+        channel = world.to_server()
+        first = ask(channel, MetadataRequest())
+        await world.server.answer_next(MetadataResponse())
+        await first
+        faults.append(fault)
+        monkeypatch.setattr(channels, "log_in", log_in)
+        monkeypatch.setattr(Line, "session_ends", lambda line, now_s: bool(faults))
+        second = ask(channel, MetadataRequest())
+        with pytest.raises(ChannelError, match="a bug" if isinstance(fault, Exception) else "this node closed"):
+            await second
+        third = ask(channel, MetadataRequest())
+        await world.server.answer_next(MetadataResponse(controller_id=3))
+        assert (await third).controller_id == 3
+
+    world.run(main)

@@ -11,6 +11,7 @@ from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
 from tidelog.raft.effects import Node
+from tidelog.server.cluster import raft_channels
 from tidelog.server.cluster.raft_channels import Peers
 
 
@@ -88,3 +89,29 @@ def test_a_node_of_another_cluster_is_named_once(one: Controllers, caplog: pytes
     one.run(main)
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert "node 1 at localhost" in said and "of another cluster" in said and "meta.properties" in said
+
+
+def test_an_unexpected_error_is_a_failure_and_the_next_request_connects(
+    one: Controllers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard, faults, really_open = Heard(), [RuntimeError("a bug")], raft_channels.open_line
+
+    async def open_line(*given: Any) -> None:
+        if faults:
+            raise faults.pop()
+        await really_open(*given)
+
+    async def main() -> None:
+        await one.start()
+        monkeypatch.setattr(raft_channels, "open_line", open_line)
+        peers = Peers(one.runtime, heard, "test")
+        here = Node(1, "localhost", one.ports[1])
+        for request_id in (1, 2):
+            peers.send(request_id, here, VoteRequest())
+            await one.until(lambda request_id=request_id: heard.answers and heard.answers[-1][0] == request_id)
+        peers.close()
+
+    one.run(main)
+    assert heard.answers[0] == (1, "failed")
+    assert isinstance(heard.answers[1][1], VoteResponse)
+    assert "a bug" in caplog.text
