@@ -1,5 +1,5 @@
-"""The token with which a node logs in on a listener of other nodes (OAUTHBEARER): fetched in a worker thread, and renewed before
-it expires.
+"""The token with which a node logs in on a listener of other nodes (OAUTHBEARER): fetched in a thread of its own, and renewed
+before it expires.
 
 One fetch runs at a time, whatever the number of connections, and none waits for the next try: after a failed fetch the node uses
 the token that it has until that expires, and tries again after ``sasl.login.retry.backoff.ms``, doubled with each failure up to
@@ -19,6 +19,7 @@ from tidelog.client.net.tls import tls_context
 from tidelog.client.oauth import Grant, life_s
 from tidelog.model.errors import ConfigError
 from tidelog.server.cluster.token_source import Renewal, TokenSource
+from tidelog.server.own_thread import in_own_thread
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.secret_files import warn_of_readers
 
@@ -114,7 +115,7 @@ class NodeTokens:
         while True:
             self._tried.clear()
             try:
-                grant = await self._runtime.run_blocking(lambda: self._get(self._source))
+                grant = await in_own_thread(lambda: self._get(self._source), f"token for {self._listener}")
                 return self._take(grant)
             except (NoConnection, NotAuthenticated, ConfigError) as error:
                 self._failed(str(error))

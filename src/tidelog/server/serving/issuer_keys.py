@@ -1,6 +1,6 @@
 """The keys of a token issuer on a node: fetched before the first login, then at intervals and when a token names an unknown key.
 
-The document comes from a file or over HTTPS, in a worker thread, with a limit on time and size. The ``ssl.*`` options of the
+The document comes from a file or over HTTPS, in a thread of its own, with a limit on time and size. The ``ssl.*`` options of the
 login module say which authorities count, as in Kafka. Redirects are not followed, so the configured address is the only one that
 is ever asked (CVE-2025-27817). After a failed fetch the node keeps its keys.
 """
@@ -23,6 +23,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.security.jwt_claims import ClaimRules, bearer_of
 from tidelog.security.jwt_signature import IssuerKeys, UnknownKey, unsecured_claims
 from tidelog.security.oauthbearer import Bearer, TokenCheck
+from tidelog.server.own_thread import in_own_thread
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -115,11 +116,13 @@ class KeyFeed:
         pause_ms = self._settings.retry_ms
         while True:
             try:
-                document = await self._runtime.run_blocking(lambda: self._get(self._settings.url))
-                self._keys = IssuerKeys(document)
+                self._keys = IssuerKeys(await in_own_thread(lambda: self._get(self._settings.url), "keys of the token issuer"))
                 return
             except _FAILURES as error:
                 log.warning("the keys of the token issuer cannot be fetched from %s: %s", self._settings.url, error)
+            except Exception:
+                # Keys that are never renewed lock clients out, so no fault of a fetch may be the last one.
+                log.exception("fetching the keys of the token issuer from %s failed", self._settings.url)
             await self._runtime.sleep(pause_ms / 1000)
             pause_ms = min(max(1, pause_ms * 2), max(1, self._settings.max_retry_ms))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -19,7 +20,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.server.cluster import node_tokens
 from tidelog.server.cluster.node_tokens import NodeTokens
 from tidelog.server.cluster.token_source import Renewal, TokenSource
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import BLOCKING_THREADS, LoopRuntime, new_event_loop
 
 HOUR_S = 3600.0
 
@@ -143,6 +144,52 @@ def test_a_fault_of_a_fetch_is_not_the_last_one(runtime: LoopRuntime, caplog: py
 
     run(runtime, main)
     assert issuer.asked == 3
+
+
+def test_an_endpoint_that_hangs_holds_none_of_the_threads_that_sync_and_read_logs(runtime: LoopRuntime) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def hang(source: TokenSource) -> Grant:
+        asked.set()
+        release.wait()
+        return Grant("late", HOUR_S)
+
+    tokens = NodeTokens("NODES", source(), runtime, hang)
+    together = threading.Barrier(BLOCKING_THREADS)
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(tokens.token())
+        await until(asked.is_set)
+        await asyncio.gather(*(runtime.run_blocking(lambda: together.wait(10)) for _ in range(BLOCKING_THREADS)))
+        release.set()
+        assert await waiting == "late"
+
+    try:
+        run(runtime, main)
+    finally:
+        release.set()
+
+
+def test_a_stop_does_not_wait_for_an_endpoint_that_hangs() -> None:
+    asked, release = threading.Event(), threading.Event()
+    runtime = LoopRuntime(new_event_loop())
+
+    def hang(source: TokenSource) -> Grant:
+        asked.set()
+        release.wait()
+        return Grant("late", HOUR_S)
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(NodeTokens("NODES", source(), runtime, hang).token())
+        await until(asked.is_set)
+        await runtime.close()
+        waiting.cancel()
+
+    try:
+        run(runtime, main)
+        runtime.loop.close()
+    finally:
+        release.set()
 
 
 def test_when_a_token_is_replaced_may_change_while_the_node_runs(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:

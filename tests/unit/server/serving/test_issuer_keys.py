@@ -17,7 +17,7 @@ from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.model.errors import ConfigError
 from tidelog.security.jwt_signature import UnknownKey
 from tidelog.security.oauthbearer import TokenCheck, TokenRefused
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import BLOCKING_THREADS, LoopRuntime
 from tidelog.server.serving import issuer_keys
 from tidelog.server.serving.issuer_keys import MAX_DOCUMENT_BYTES, fetch, token_check
 
@@ -74,7 +74,7 @@ class Issuer:
 
 
 def test_a_node_does_not_start_without_the_keys(runtime: LoopRuntime) -> None:
-    for answer in (OSError("no route"), ValueError("odd"), b"{}"):
+    for answer in (OSError("no route"), ValueError("odd"), b"{}", b"[" * 100_000):
         with pytest.raises(ConfigError, match="https://issuer/keys"):
             token_check(SETTINGS, runtime, Issuer(answer))
 
@@ -127,6 +127,49 @@ def test_keys_are_renewed_at_intervals(runtime: LoopRuntime) -> None:
             await asyncio.sleep(0.001)
 
     runtime.loop.run_until_complete(asyncio.wait_for(until_revoked(), 30))
+
+
+def test_an_issuer_that_hangs_holds_none_of_the_threads_that_sync_and_read_logs(runtime: LoopRuntime) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def hang(url: str) -> bytes:
+        if fetched:
+            asked.set()
+            release.wait()
+        fetched.append(url)
+        return jwks(EC)
+
+    fetched: list[str] = []
+    token_check(SETTINGS._replace(refresh_ms=1), runtime, hang)
+    together = threading.Barrier(BLOCKING_THREADS)
+
+    async def main() -> None:
+        while not asked.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await asyncio.gather(*(runtime.run_blocking(lambda: together.wait(10)) for _ in range(BLOCKING_THREADS)))
+
+    try:
+        runtime.loop.run_until_complete(asyncio.wait_for(main(), 30))
+    finally:
+        release.set()
+
+
+def test_no_fault_of_a_fetch_is_the_last_one(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    deep = b'{"keys": ' + b"[" * 100_000
+    issuer = Issuer(jwks(EC), deep, RuntimeError("can't start new thread"), jwks(NEW))
+    check = token_check(SETTINGS._replace(refresh_ms=1), runtime, issuer)
+
+    async def until_renewed() -> None:
+        while True:
+            try:
+                check(signed(now(), NEW))
+            except UnknownKey:
+                await asyncio.sleep(0.001)
+            else:
+                return
+
+    runtime.loop.run_until_complete(asyncio.wait_for(until_renewed(), 30))
+    assert "nested too deeply" in caplog.text and "can't start new thread" in caplog.text
 
 
 def test_other_tokens_are_refused(runtime: LoopRuntime) -> None:
