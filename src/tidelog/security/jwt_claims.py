@@ -57,7 +57,18 @@ def bearer_of(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> Bear
     name = claims.get(rules.name_claim)
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARACTERS:
         raise TokenRefused(f"the token names no user: its claim {rules.name_claim} is missing, blank, or no text")
+    if not _is_utf8(name):
+        raise TokenRefused(f"the token names no user: its claim {rules.name_claim} holds half of a character")
     return Bearer(name.strip(), expires_ms, _groups(claims, rules.groups_claim))
+
+
+def _is_utf8(text: str) -> bool:
+    """JSON can hold one half of a pair of surrogates, which no record, request or log can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _groups(claims: Mapping[str, Any], claim: str | None) -> frozenset[str]:

@@ -39,7 +39,10 @@ class IssuerKeys:
 
     def __init__(self, document: bytes) -> None:
         """ValueError when this is no such document, or has no usable key."""
-        listed = json.loads(document)
+        try:
+            listed = json.loads(document)
+        except RecursionError:
+            raise ValueError("the JWKS document is nested too deeply") from None
         entries = listed.get("keys") if isinstance(listed, dict) else None
         if not isinstance(entries, list) or len(entries) > MAX_KEYS:
             raise ValueError(f"a JWKS document is an object with at most {MAX_KEYS} entries in the list 'keys'")
@@ -85,7 +88,7 @@ def _public(entry: Mapping[str, Any]) -> Key | None:
         return None
     try:
         return import_key(dict(entry))
-    except (JoseError, ValueError, TypeError, KeyError):
+    except (JoseError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
@@ -93,7 +96,7 @@ def _signed(token: str, key: Key, algorithm: str) -> bytes | None:
     """What the key signed; None when it did not sign this."""
     try:
         return jws.deserialize_compact(token, key, algorithms=[algorithm], registry=_REGISTRY).payload
-    except (JoseError, ValueError, TypeError):
+    except (JoseError, ValueError, TypeError, RecursionError):
         return None
 
 

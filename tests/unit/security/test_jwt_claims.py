@@ -50,6 +50,15 @@ def test_another_token_is_refused(changes: dict[str, Any], reason: str) -> None:
         bearer_of(claims(**changes), RULES, NOW_MS)
 
 
+@pytest.mark.parametrize("half", [0xD800, 0xDFFF])
+def test_half_of_a_character_is_no_name(half: int) -> None:
+    name = "al" + chr(half) + "ice"
+    with pytest.raises(TokenRefused) as refused:
+        bearer_of(claims(sub=name), RULES, NOW_MS)
+    assert "its claim sub holds half of a character" in str(refused.value).encode("ascii", "backslashreplace").decode()
+    assert bearer_of(claims(sub="\U0001f512"), RULES, NOW_MS).name == "\U0001f512"
+
+
 def test_clocks_may_differ_by_the_skew() -> None:
     bearer_of(claims(exp=NOW_S - 29, iat=NOW_S - 60), RULES, NOW_MS)
     bearer_of(claims(nbf=NOW_S + 30), RULES, NOW_MS)

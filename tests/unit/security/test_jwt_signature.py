@@ -130,3 +130,24 @@ def test_a_token_without_a_signature_is_for_those_who_ask_for_it() -> None:
     for token in (signed(claims()), unsigned(claims()) + "c2ln", signed(claims(), RSA, "RS256")):
         with pytest.raises(TokenRefused):
             unsecured_claims(token)
+
+
+def test_a_document_or_a_token_nested_too_deeply_is_refused() -> None:
+    deep = b"[" * 100_000
+    for document in (deep, b'{"keys": [{"kty": ' + deep):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            IssuerKeys(document)
+    _, body, signature = signed(claims()).split(".")
+    nested = urlsafe_b64encode(b'{"alg": "ES256", "x": ' + deep).decode().rstrip("=")
+    for token in (f"{nested}.{body}.{signature}", jws.serialize_compact({"alg": "ES256"}, deep, EC, algorithms=["ES256"])):
+        with pytest.raises(TokenRefused):
+            KEYS.claims(token)
+
+
+def test_a_header_that_only_the_library_finds_too_deep_is_a_wrong_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_deep(*_: Any, **__: Any) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(jws, "deserialize_compact", too_deep)
+    with pytest.raises(TokenRefused, match="signature of the token is wrong"):
+        KEYS.claims(signed(claims()))
