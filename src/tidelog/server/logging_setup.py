@@ -1,7 +1,8 @@
 """Logs to standard error: text, or one JSON object per line, with a level per logger.
 
-Messages hold names that clients choose. A line break or a terminal's control sequence in one is written as an escape, and the
-lines of a traceback are indented: no client can forge a line.
+Messages hold names that clients choose. A line break or a terminal's control sequence in one is written as an escape. Only a
+message without arguments has further lines, as asyncio's have, and like those of a traceback or a stack they are indented: no
+client can forge a line.
 
 Levels are given as a default and exceptions for single loggers: ``info,tidelog.storage=debug``.
 """
@@ -36,16 +37,19 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Not that of the base class, which takes the text of an exception from whichever handler made it first.
-        record.message = record.getMessage()
+        message = record.getMessage()
+        # With arguments, the line breaks may be those of a client's name.
+        record.message, *others = [message] if record.args else message.split("\n")
         record.asctime = self.formatTime(record)
-        lines = [printable(self.formatMessage(record))]
         if record.exc_info:
-            lines += (f"  {printable(line)}" for line in self.formatException(record.exc_info).split("\n"))
-        return "\n".join(lines)
+            others += self.formatException(record.exc_info).split("\n")
+        if record.stack_info:
+            others += self.formatStack(record.stack_info).split("\n")
+        return "\n".join([printable(self.formatMessage(record)), *(f"  {printable(line)}" for line in others)])
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time (UTC, ISO 8601), level, logger, message, and the traceback of an exception."""
+    """One object per line: time (UTC, ISO 8601), level, logger, message, and the traceback of an exception or the stack."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -56,6 +60,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            entry["stack"] = self.formatStack(record.stack_info)
         import json  # only nodes that log JSON need it
 
         text = json.dumps(entry, ensure_ascii=False)

@@ -72,6 +72,33 @@ def test_the_lines_of_a_traceback_are_indented_and_printable() -> None:
     assert all(line.startswith("  ") and line.isprintable() for line in others)
 
 
+def test_a_stack_is_logged_like_a_traceback() -> None:
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    logging.getLogger("test.some").warning("client %s is slow", FORGED, stack_info=True)
+    first, *others = stream.getvalue().split("\n")[:-1]
+    assert first.endswith(" is slow")
+    assert others[0] == "  Stack (most recent call last):"
+    assert any("test_a_stack_is_logged_like_a_traceback" in line for line in others)
+    assert all(line.startswith("  ") and line.isprintable() for line in others)
+    set_up("info", "json", stream := io.StringIO())
+    logging.getLogger("test.some").warning("slow", stack_info=True)
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert json.loads(line)["stack"].startswith("Stack (most recent call last):\n")
+
+
+def test_line_breaks_of_the_code_itself_begin_indented_lines() -> None:
+    """As in asyncio's messages about a callback that failed."""
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    logging.getLogger("test.some").error("Exception in callback f()\nhandle: <Handle f()>\x1b[2J\n2026-11-21 11:20:00 forged")
+    assert stream.getvalue().split("\n")[1:-1] == [r"  handle: <Handle f()>\x1b[2J", "  2026-11-21 11:20:00 forged"]
+    assert "Exception in callback f()\n" in stream.getvalue()
+    stream.truncate(0)
+    logging.getLogger("test.some").error("first\nsecond %s", FORGED)
+    assert stream.getvalue().count("\n") == 1
+
+
 def test_json_has_no_character_that_controls_a_terminal() -> None:
     stream = io.StringIO()
     set_up("info", "json", stream)
