@@ -55,6 +55,10 @@ class Broker:
             raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
         if tls not in (False, True, "mutual"):
             raise ValueError(f'tls is {tls!r}, but must be True, False or "mutual"')
+        if users is not None and not isinstance(users, Mapping):
+            raise TypeError(
+                f'users is a {type(users).__name__}, but must be a dict of passwords by name: users={{"alice": "secret"}}'
+            )
         certificates: Certificates | None = None
         if tls:
             from tidelog.testing.certificates import Certificates  # ssl and cryptography: most tests need none of them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidelog.config.authorizer import AUTHORIZER, STANDARD_AUTHORIZER
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.model.acl import AclOperation, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from tidelog.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from tidelog.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -31,8 +31,14 @@ class Users:
     """Users and passwords, and the first ACLs; ``acls`` None: every client may do everything."""
 
     def __init__(self, users: Mapping[str, str], acls: Sequence[Rule] | None, certificates: Certificates | None = None) -> None:
-        """ValueError for a name or a password that no client could send, or for ACLs that ``allow`` and ``deny`` did not make."""
+        """ValueError for a name or a password that no client could send, or for ACLs that ``allow`` and ``deny`` did not make;
+        TypeError for one that is no text."""
         for name, password in users.items():
+            if not isinstance(name, str) or not isinstance(password, str):
+                # The password itself stays out of a test's output.
+                raise TypeError(
+                    f"user {name!r}: the name is a {_kind(name)} and the password a {_kind(password)}; both must be text"
+                )
             if not name or not NAME_CHARACTERS.issuperset(name) or not password:
                 raise ValueError(f"user {name!r}: a name has letters, digits and - _ . $, and a password is not empty")
         self._users = dict(users)
@@ -123,11 +129,15 @@ class Users:
 
 
 def _checked_rules(acls: Iterable[Rule]) -> list[Rule]:
-    found = list(acls)
+    found = list(acls) if isinstance(acls, Iterable) else [acls]
     for rule in found:
-        if not isinstance(rule, tuple):
+        if not isinstance(rule, tuple) or not all(isinstance(each, AccessControlEntry) for each in rule):
             raise ValueError(f"ACLs are a list of what allow() and deny() make, such as acls=[allow(...)], but it holds {rule!r}")
     return found
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def jaas_entry(mechanism: str, user: str, password: str) -> str:

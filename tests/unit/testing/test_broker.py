@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -241,3 +242,15 @@ def test_more_replicas_than_brokers_are_refused(process: bool) -> None:
         broker.create_topic("one", replicas=1)
         with pytest.raises(ValueError, match="topic three was not created"):
             broker.create_topic("three", replicas=3)
+
+
+@pytest.mark.parametrize("users", [["alice"], [("alice", "secret")], {"alice"}, "alice", 7, []])
+def test_users_of_another_shape_are_refused(users: Any) -> None:
+    with pytest.raises(TypeError, match=r"must be a dict of passwords by name: users=\{\"alice\": \"secret\"\}"):
+        Broker(users=users)
+
+
+@pytest.mark.parametrize("tls", ["yes", None, [], {"mutual"}])
+def test_tls_of_another_shape_is_refused(tls: Any) -> None:
+    with pytest.raises(ValueError, match='must be True, False or "mutual"'):
+        Broker(tls=tls)

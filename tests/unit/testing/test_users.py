@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidelog.config.jaas import parse_jaas
@@ -21,6 +23,19 @@ def test_acls_may_come_from_a_generator() -> None:
 def test_one_acl_in_place_of_a_list_is_refused() -> None:
     with pytest.raises(ValueError, match=r"such as acls=\[allow"):
         Users({}, allow("ann", "read", topic="orders"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("acls", [7, "x", {"alice": "read"}, [("alice", "read")], [None], [[allow("ann", "read", topic="t")]]])
+def test_acls_of_another_shape_are_refused(acls: Any) -> None:
+    with pytest.raises(ValueError, match=r"ACLs are a list of what allow\(\) and deny\(\) make"):
+        Users({}, acls)
+
+
+@pytest.mark.parametrize("users", [{"alice": None}, {"alice": b"canary"}, {7: "canary"}, {None: "canary"}, {"alice": 7}])
+def test_a_name_or_a_password_that_is_no_text_is_refused(users: Any) -> None:
+    with pytest.raises(TypeError, match=r"the name is a \w+ and the password a \w+; both must be text") as refused:
+        Users(users, None)
+    assert "canary" not in str(refused.value)
 
 
 def test_without_users_clients_need_no_login() -> None:
