@@ -8,9 +8,10 @@ because only users own delegation tokens.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, ResourceType
+from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
 
 GROUP: Final = "Group"
 ROLE: Final = "Role"
@@ -30,6 +31,13 @@ def is_membership(entry: AccessControlEntry) -> bool:
         and entry.operation == AclOperation.ALL
         and entry.resource_name.startswith(_OURS[1])
     )
+
+
+def groups_take_rights(acls: Iterable[AccessControlEntry]) -> bool:
+    """Whether a client can lose a right by being in a group: a DENY names a group, or a group has a role, which a DENY may
+    name."""
+    denial = PermissionType.DENY
+    return any(each.principal.startswith(_OURS[0]) and (each.permission_type == denial or is_membership(each)) for each in acls)
 
 
 def is_beyond_kafka(entry: AccessControlEntry) -> bool:

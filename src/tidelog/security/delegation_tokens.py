@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from tidelog.config.options import Password
 from tidelog.metadata.image import DelegationToken, ScramCredential
-from tidelog.model.acl_groups import is_group_or_role
+from tidelog.model.acl import AccessControlEntry
+from tidelog.model.acl_groups import groups_take_rights, is_group_or_role
+from tidelog.model.ids import Uuid
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.security.sasl import Authenticated
 from tidelog.security.scram import MIN_ITERATIONS, Found, ScramMechanism, credential_of, salted_password
@@ -49,7 +51,7 @@ def password_of(token_hmac: bytes) -> str:
 class TokenSecrets:
     """Derives secrets from the ids of tokens, and finds the token of a secret."""
 
-    __slots__ = ("_credentials", "_ids", "_key", "_known", "_seen")
+    __slots__ = ("_acls", "_credentials", "_ids", "_key", "_known", "_seen", "_take_rights")
 
     def __init__(self, key: str) -> None:
         """``key``: ``delegation.token.secret.key``; not empty."""
@@ -58,6 +60,8 @@ class TokenSecrets:
         self._ids: dict[bytes, str] = {}
         self._known: set[str] = set()
         self._seen: object = None
+        self._acls: object = None
+        self._take_rights = False
 
     def hmac_of(self, token_id: str) -> bytes:
         """The secret of a token: 64 bytes."""
@@ -85,14 +89,31 @@ class TokenSecrets:
             self._ids[hashlib.sha256(self.hmac_of(token_id)).digest()] = token_id
         self._known |= current
 
-    def login(self, tokens: Mapping[str, DelegationToken], token_id: str, mechanism: ScramMechanism) -> Found | None:
-        """The credential for a login by a token, and whom it authenticates and until when; None for an unknown token, and for one
-        that a group or a role owns, which Apache Kafka's controllers create."""
+    def login(
+        self,
+        tokens: Mapping[str, DelegationToken],
+        acls: Mapping[Uuid, AccessControlEntry],
+        token_id: str,
+        mechanism: ScramMechanism,
+    ) -> Found | None:
+        """The credential for a login by a token, and whom it authenticates and until when. ``acls``: those of the same image.
+
+        None for an unknown token, for one that a group or a role owns, which Apache Kafka's controllers create, and for one that
+        another principal made for its owner while groups take rights away: the owner may be in such a group, and the client that
+        logs in for it would be in none.
+        """
         token = tokens.get(token_id)
         if token is None or is_group_or_role((owner := principal_of(token.owner)).type):
             return None
+        if token.requester != token.owner and self._groups_take_rights(acls):
+            return None
         ends_ms = min(token.expiration_timestamp, token.max_timestamp)
         return self._credential(token_id, mechanism), Authenticated(owner, ends_ms, by_token=True)
+
+    def _groups_take_rights(self, acls: Mapping[Uuid, AccessControlEntry]) -> bool:
+        if acls is not self._acls:
+            self._acls, self._take_rights = acls, groups_take_rights(acls.values())
+        return self._take_rights
 
     def _credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         key = token_id, mechanism

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
-from tidelog.model.acl_groups import is_beyond_kafka, is_group_or_role, is_membership
+from tidelog.model.acl_groups import groups_take_rights, is_beyond_kafka, is_group_or_role, is_membership
 
 
 def acl(
@@ -48,3 +48,19 @@ def test_a_principal_that_kafkas_clients_never_have(principal: str, beyond: bool
 
 def test_types_of_principals_that_stand_for_several_clients() -> None:
     assert [each for each in ("User", "Group", "Role", "group", "") if is_group_or_role(each)] == ["Group", "Role"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "takes"),
+    [
+        (acl("Group:staff", ResourceType.TOPIC, "t", permission=PermissionType.DENY), True),
+        (acl("Group:staff"), True),
+        (acl("Group:staff", permission=PermissionType.DENY), True),
+        (acl("Group:staff", ResourceType.TOPIC, "t"), False),
+        (acl("User:alice"), False),
+        (acl("User:alice", ResourceType.TOPIC, "t", permission=PermissionType.DENY), False),
+        (acl("Role:readers", ResourceType.TOPIC, "t", permission=PermissionType.DENY), False),
+    ],
+)
+def test_a_group_takes_rights_by_a_deny_or_by_a_role(entry: AccessControlEntry, takes: bool) -> None:
+    assert groups_take_rights([acl("User:bob"), entry]) is takes

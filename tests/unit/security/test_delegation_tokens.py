@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import random
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,8 @@ from tidelog.client.sasl import ScramConversation
 from tidelog.client.settings import Sasl
 from tidelog.config.options import Password
 from tidelog.metadata.image import DelegationToken
+from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
+from tidelog.model.ids import random_uuid
 from tidelog.security import delegation_tokens
 from tidelog.security.delegation_tokens import TokenSecrets, is_expired, may_use, password_of, principal_of, secrets_of
 from tidelog.security.principal import KafkaPrincipal
@@ -25,7 +29,7 @@ ID = "yO4EAaUhRPuSGJ3jQWWgRA"
 
 def server(tokens: dict[str, DelegationToken], mechanism: ScramMechanism, secrets: TokenSecrets) -> ScramServer:
     def lookup(name: str, token: bool) -> delegation_tokens.Found | None:
-        return secrets.login(tokens, name, mechanism) if token else None
+        return secrets.login(tokens, {}, name, mechanism) if token else None
 
     return ScramServer(mechanism, lookup, "nonce", Strangers(mechanism, mechanism.digest, lambda: b"secret"))
 
@@ -96,7 +100,27 @@ def test_nothing_else_logs_in(token_id: str, password: str | None, by_token: boo
 @pytest.mark.parametrize("owner", ["Role:writers", "Group:staff"])
 def test_a_group_or_a_role_does_not_log_in(owner: str) -> None:
     """The token of an active controller of Apache Kafka, which does not know them."""
-    assert TokenSecrets("key").login({ID: TOKEN._replace(owner=owner)}, ID, ScramMechanism.SHA_256) is None
+    assert TokenSecrets("key").login({ID: TOKEN._replace(owner=owner)}, {}, ID, ScramMechanism.SHA_256) is None
+
+
+GROUP_IS_DENIED = AccessControlEntry(
+    ResourceType.TOPIC, "orders", PatternType.LITERAL, "Group:staff", "*", AclOperation.READ, PermissionType.DENY
+)
+
+
+@pytest.mark.parametrize("requester", ["User:bot", ""])
+def test_a_token_of_another_requester_logs_in_only_where_no_group_can_lose_a_right(requester: str) -> None:
+    """The owner may be in the group; a client with the token is in none, and would escape the DENY."""
+    secrets = TokenSecrets("key")
+    own, others = {ID: TOKEN}, {ID: TOKEN._replace(requester=requester)}
+    allowed = replace(GROUP_IS_DENIED, permission_type=PermissionType.ALLOW)
+    user = replace(GROUP_IS_DENIED, principal="User:eve")
+    acls = {random_uuid(random.Random(at)): each for at, each in enumerate((allowed, user))}
+    assert secrets.login(others, acls, ID, ScramMechanism.SHA_256) is not None
+    denying = {**acls, random_uuid(random.Random(7)): GROUP_IS_DENIED}
+    assert secrets.login(others, denying, ID, ScramMechanism.SHA_256) is None
+    assert secrets.login(own, denying, ID, ScramMechanism.SHA_256) is not None
+    assert secrets.login(others, acls, ID, ScramMechanism.SHA_256) is not None, "once the DENY is gone"
 
 
 def test_credentials_are_derived_once_and_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,14 +135,14 @@ def test_credentials_are_derived_once_and_kept_within_bounds(monkeypatch: pytest
     secrets = TokenSecrets("key")
     tokens = dict.fromkeys("abc", TOKEN)
     for token_id in "aabcc":
-        assert secrets.login(tokens, token_id, ScramMechanism.SHA_512) is not None
+        assert secrets.login(tokens, {}, token_id, ScramMechanism.SHA_512) is not None
     assert [password for _, password, _ in derived] == [password_of(secrets.hmac_of(each)) for each in "abc"]
     assert {iterations for _, _, iterations in derived} == {MIN_ITERATIONS}
-    secrets.login(tokens, "b", ScramMechanism.SHA_512)
+    secrets.login(tokens, {}, "b", ScramMechanism.SHA_512)
     assert len(derived) == 3
-    secrets.login(tokens, "a", ScramMechanism.SHA_512)
+    secrets.login(tokens, {}, "a", ScramMechanism.SHA_512)
     assert len(derived) == 4, "the oldest one was dropped"
-    salts = {secrets.login(tokens, each, kind)[0].salt for each in "ab" for kind in ScramMechanism}  # type: ignore[index]
+    salts = {secrets.login(tokens, {}, each, kind)[0].salt for each in "ab" for kind in ScramMechanism}  # type: ignore[index]
     assert len(salts) == 4
 
 

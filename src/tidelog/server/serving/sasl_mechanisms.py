@@ -92,7 +92,7 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, runtime: Loop
     def lookup(name: str, token: bool) -> Found | None:
         if not token:
             return known(name, token)
-        return None if tokens is None else tokens.login(node.image.tokens, name, kind)
+        return None if tokens is None else tokens.login(node.image.tokens, node.image.acls, name, kind)
 
     def begin() -> SaslServer:
         return ScramServer(kind, lookup, secrets.token_urlsafe(NONCE_BYTES), strangers)

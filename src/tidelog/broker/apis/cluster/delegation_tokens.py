@@ -20,7 +20,7 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.image import DelegationToken
 from tidelog.model.acl import AclOperation, ResourceType
-from tidelog.model.acl_groups import is_group_or_role
+from tidelog.model.acl_groups import groups_take_rights, is_group_or_role
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from tidelog.protocol.messages.describe_delegation_token import (
@@ -43,9 +43,10 @@ def create_delegation_token(
     """Sent by admin clients and kafka-delegation-tokens; the answer has the token's secret. v3 added another owner than the
     client (KIP-373).
 
-    Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED over connections without authentication and after a login by a token,
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED without CREATE_TOKENS on another owner, INVALID_PRINCIPAL_TYPE for a renewer that is not
-    a user, or for a group or a role as the owner; see ``controller.delegation_tokens``.
+    Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED over connections without authentication, after a login by a token, and for
+    another owner while groups take rights away; DELEGATION_TOKEN_AUTHORIZATION_FAILED without CREATE_TOKENS on another owner;
+    INVALID_PRINCIPAL_TYPE for a renewer that is not a user, or for a group or a role as the owner; see
+    ``controller.delegation_tokens``.
     """
     owner = _owner(ctx, request)
     _check_may_ask(ctx)
@@ -54,6 +55,11 @@ def create_delegation_token(
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE, "Only users own delegation tokens.")
     if owner != ctx.principal:
         require(ctx, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner))
+        if groups_take_rights(ctx.image.acls.values()):
+            raise KafkaError(
+                ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+                "The groups of the owner are not known, and ACLs deny groups or give them roles.",
+            )
     if any(each.principal_type != USER for each in request.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
     return _created(ctx, request, owner)

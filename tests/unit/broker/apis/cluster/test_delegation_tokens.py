@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Coroutine
 from typing import Any
 
@@ -16,9 +17,10 @@ from tidelog.broker.ports import Asker
 from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.controller.result import ControllerSettings
 from tidelog.metadata.image import DelegationToken
-from tidelog.model.acl import AclOperation, ResourceType
+from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.errors import KafkaError
+from tidelog.model.ids import random_uuid
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from tidelog.protocol.messages.describe_delegation_token import DescribeDelegationTokenOwner, DescribeDelegationTokenRequest
@@ -140,6 +142,24 @@ def test_the_token_of_another_owner_needs_a_permission_on_that_user() -> None:
     access.change(wanted)
     answer = ask(context(made), OTHERS)
     assert (answer.error_code, answer.principal_name, answer.token_requester_principal_name) == (0, "carol", "ann")
+
+
+@pytest.mark.parametrize("made_forwarded", [False, True])
+def test_no_token_is_made_for_another_owner_while_groups_take_rights(made_forwarded: bool) -> None:
+    """The owner may be in the group that a DENY names, and a client with the token would be in none."""
+    made = world()
+    access = made.broker.access = Allowing({(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:carol")})
+    denied = AccessControlEntry(
+        ResourceType.TOPIC, "orders", PatternType.LITERAL, "Group:staff", "*", AclOperation.READ, PermissionType.DENY
+    )
+    acls = {random_uuid(random.Random(1)): denied}
+    made.broker.image = dataclasses.replace(made.broker.image, acls=acls)
+    asker = Asker(ANN, "me", "10.0.0.9")
+    answer = forwarded(made, asker, OTHERS) if made_forwarded else ask(context(made), OTHERS)
+    assert (answer.error_code, made.broker.image.tokens) == (E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, {})
+    assert ask(context(made), CREATE).error_code == 0, "one's own"
+    access.change()
+    assert ask(context(made), OTHERS).error_code == E.DELEGATION_TOKEN_AUTHORIZATION_FAILED, "says nothing of ACLs"
 
 
 def test_an_owner_with_a_name_has_a_type_and_renewers_are_users() -> None:
