@@ -83,7 +83,7 @@ class MetadataReplica:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._ends: list[Callable[[], None]] = []
         """Ends what ``start`` began."""
-        self.news = MetadataNews(member, runtime)
+        self.news = MetadataNews(member, runtime, config.node_id)
         self.scrub = MetadataScrub(member, config, runtime, self.runner.do)
         self.quotas.follow(member.image)
         self.auditing = audit_of(config, runtime)

@@ -25,7 +25,11 @@ HISTORY_MS = 60_000
 class MetadataNews:
     """``committed`` is a listener of the committed image."""
 
-    def __init__(self, member: QuorumMember, runtime: LoopRuntime) -> None:
+    def __init__(self, member: QuorumMember, runtime: LoopRuntime, node_id: int) -> None:
+        """``node_id``: of this node."""
+        self._node_id = node_id
+        self._stops = False
+        """Whether this node stops in order: then it is no news that partitions which only it has lose their leader."""
         self._member = member
         self._runtime = runtime
         self._old_until = member.log.end_offset - 1
@@ -45,6 +49,8 @@ class MetadataNews:
         for line in topic_lines(old, delta):
             log.info("%s", line)
         self.partitions.add(old, delta)
+        own = new.brokers.get(self._node_id)
+        self._stops = own is not None and own.in_controlled_shutdown
         if self.partitions and self._timer is None:
             self._timer = self._runtime.call_later(SUM_UP_S, self._sum_up)
 
@@ -60,7 +66,7 @@ class MetadataNews:
         for line in lines:
             log.info("%s", line)
         for line in warnings:
-            log.warning("%s", line)
+            log.log(logging.INFO if self._stops else logging.WARNING, "%s", line)
 
     def _why_fenced(self, broker_id: int) -> str | None:
         controller = self._member.controller
