@@ -16,6 +16,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ports import FileSystem
 from tidelog.server import component_settings
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.securing import check_stores
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import LogDir, find_partition_dir
@@ -97,6 +98,7 @@ def _format(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem, dirs: tu
     a mistyped path does not start a second cluster."""
     from tidelog.raft.format import FormatRequest, format_dirs  # Only the first start needs it.
 
+    check_stores(config)
     request = FormatRequest(dirs, config.node_id, metadata_log_dir=config.metadata_log_dir or "")
     try:
         for path in dirs:

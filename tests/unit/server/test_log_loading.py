@@ -115,3 +115,16 @@ def test_dirs_that_are_not_those_of_the_settings_are_unlocked_again(runtime: Loo
     assert logs.metadata_dir is logs.manager.dirs[1]
     assert logs.first_partition() is None
     logs.release()
+
+
+def test_a_key_store_that_cannot_be_read_stops_a_start_before_the_format(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"listener SSL.*missing\.pem"):
+        with_node(
+            tmp_path,
+            nothing,
+            listeners="SSL://127.0.0.1:0",
+            inter_broker_listener_name="SSL",
+            ssl_keystore_type="PEM",
+            ssl_keystore_location=str(tmp_path / "missing.pem"),
+        )
+    assert not (tmp_path / "data" / META_PROPERTIES).exists()

@@ -23,6 +23,7 @@ from tidelog.security.scram_text import parse_scram
 from tidelog.server import component_settings
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import system_now_ms
+from tidelog.server.serving.securing import check_stores
 
 SALT_BYTES = 24
 
@@ -74,6 +75,7 @@ def command(
             scram=_first_users(scram),
         )
         _check_quorum(config, standalone, initial_controllers, no_initial_controllers)
+        check_stores(config)
         result = format_dirs(DiskFileSystem(), request, rng=random.SystemRandom(), now_ms=system_now_ms())
     except (ConfigError, OSError) as error:
         print(f"tidelog: {error}", file=sys.stderr)

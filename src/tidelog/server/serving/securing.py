@@ -22,3 +22,16 @@ def node_tls(config: BrokerConfig, runtime: LoopRuntime, first: Mapping[str, str
     from tidelog.server.serving.node_tls import NodeTls
 
     return NodeTls(config, runtime, first)
+
+
+def check_stores(config: BrokerConfig) -> None:
+    """Reads the key and trust stores of this node's own listeners, as the settings name them: log dirs are formatted only for a
+    node that could start. ConfigError. Blocks."""
+    for point in config.endpoints:
+        protocol = config.protocol_map.get(point.listener, "PLAINTEXT")
+        if protocol in TLS_PROTOCOLS:
+            from tidelog.config.listener_tls import serving_tls
+            from tidelog.server.serving.tls_context import read_stores, server_context
+
+            settings = serving_tls(config.static, point.listener, protocol)
+            server_context(settings, read_stores(settings))

@@ -120,3 +120,21 @@ def test_first_users_that_cannot_be_made_stop_the_format(tmp_path: Path, args: t
     assert says in result.stderr
     assert "canary" not in result.stderr
     assert not (tmp_path / "one" / "meta.properties").exists()
+
+
+def test_a_key_store_that_cannot_be_read_stops_the_format(tmp_path: Path) -> None:
+    store = tmp_path / "node.pem"
+    tls = {
+        "listeners": "SSL://:9092,CONTROLLER://:9093",
+        "inter_broker_listener_name": "SSL",
+        "listener_security_protocol_map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(store),
+    }
+    for content in (None, "no key"):
+        if content is not None:
+            store.write_text(content)
+        result = run(write(tmp_path, **tls), "-s")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "listener SSL" in result.stderr and "node.pem" in result.stderr
+        assert not (tmp_path / "one").exists()
