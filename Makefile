@@ -185,7 +185,7 @@ rot-table: $(VENV)/.dev ## The same flipped bits in a data directory of tidelog 
 security: $(VENV)/.dev ## The same requests with none, each single and all rights to Apache Kafka and to tidelog; clients by TLS version and mechanism, franz-go too (needs Go); users, ACLs and listeners that change under load; nodes that log in with tokens; forty minutes (ARGS=--write records)
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m tests.security_matrix $(ARGS)
-	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/interop/test_secured_clients.py
+	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/interop/test_secured_clients.py tests/interop/test_mixed_tokens.py
 	$(BIN)/python -m tests.security_changes
 
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')

