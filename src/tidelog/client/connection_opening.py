@@ -73,12 +73,18 @@ def versions(machine: ClientConnection) -> Opening:
 
 
 def authentication(
-    machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "", ticket: Initiator | None = None
+    machine: ClientConnection,
+    sasl: Sasl,
+    address: str,
+    nonce: str,
+    prefix: str = "",
+    ticket: Initiator | None = None,
+    advice: str = "",
 ) -> Opening:
     """Authenticate the client, on a new connection or again on one that is open. NotAuthenticated when that fails.
 
     ``sasl``: for OAUTHBEARER with the token as the password. ``nonce``: see ``ScramConversation``; ``prefix``: what users write
-    before setting names; ``ticket``: for GSSAPI.
+    before setting names; ``ticket``: for GSSAPI; ``advice``: a sentence for a user whom the broker refuses.
     """
     from tidelog.client.sasl import conversation
     from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -108,7 +114,8 @@ def authentication(
         if answer.error_code:
             why = answer.error_message or ErrorCode(answer.error_code).name
             who = f"user {sasl.username!r}" if sasl.username else "the token" if ticket is None else "the ticket"
-            raise NotAuthenticated(f"{address} refuses {who} ({sasl.mechanism}): {why}")
+            refusal = f"{address} refuses {who} ({sasl.mechanism}): {why}"
+            raise NotAuthenticated(f"{refusal.rstrip('.')}. {advice}" if advice else refusal)
         try:
             message = talk.answer(bytes(answer.auth_bytes))
         except ProtocolViolation as violation:

@@ -7,7 +7,7 @@ import re
 
 _OURS = re.compile(
     r"(?:tidelog\.[\w.]+\.)?(PipelineFailure|SchemaMoved|SinkError|ConfigError|TopicMissing|ClusterUnavailable|DataLost|NotAuthenticated|"
-    r"CorruptRecords): ([^\n]+)"
+    r"CorruptRecords|WriteFailed|Fenced|UnreadableBatch): ([^\n]+)"
 )
 
 # The end of a Python traceback, of a transform's function for example: at the start of a line; Java's begin with blanks.

@@ -120,7 +120,7 @@ class Appender:
         for connection, partitions in by_leader.items():
             request = self._request({at: waiting[at] for at in partitions})
             highest = highest_version(ApiKey.PRODUCE, self._implicit(connection))
-            failed = self._try(connection, partial(connection.send, request, highest))
+            failed = self._try(connection, partial(_send, connection, request, highest))
             if failed is None:
                 sent.append((connection, partitions))
             problem = failed or problem
@@ -172,6 +172,11 @@ class Appender:
             self._transaction.failed()
 
 
+def _send(connection: BrokerSocket, request: ProduceRequest, highest: int) -> None:
+    connection.renew()
+    connection.send(request, highest)
+
+
 _WHAT_TO_DO = {
     ErrorCode.MESSAGE_TOO_LARGE: "Say a smaller kafka.batch.size, or raise the topic's max.message.bytes",
     ErrorCode.RECORD_LIST_TOO_LARGE: "Say a smaller kafka.batch.size, or raise the topic's max.message.bytes",
@@ -179,6 +184,11 @@ _WHAT_TO_DO = {
     ErrorCode.INVALID_RECORD: "A compacted topic takes only rows that have a key",
     ErrorCode.OFFSET_METADATA_TOO_LARGE: "Raise the brokers' offset.metadata.max.bytes",
     ErrorCode.NOT_ENOUGH_REPLICAS: "Too few replicas of the partition are in sync (min.insync.replicas)",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "The client needs ACLs: Write on the topic, Read and Write on the staging topic",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "The client needs an ACL: Write on the transactional ids with the prefix tidelog-sink-"
+    ),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "The client needs an ACL: Read on the groups with the prefix tidelog-sink-",
 }
 
 

@@ -23,6 +23,7 @@ from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.protocol.structure import Message
+from tidelog.spark.rights import READ, acl_needed
 
 T = TypeVar("T")
 _SPREAD = random.Random()
@@ -43,9 +44,11 @@ class _Again(Exception):
 class Cluster:
     """Opens connections on demand and keeps them."""
 
-    def __init__(self, settings: ClientSettings, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: ClientSettings, now: Callable[[], float] = time.monotonic, operation: str = READ) -> None:
+        """``operation``: what its topics are for; an error names it when an ACL is missing."""
         self._settings = settings
         self._now = now
+        self._operation = operation
         self._connections = Connections(settings)
         self.metadata = ClusterMetadata()
 
@@ -165,10 +168,16 @@ class Cluster:
             topic = self.metadata.topics.get(name)
             if topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise TopicMissing(f"There is no topic {name!r} on this cluster. Create it, or name another one.")
-            if topic.error in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION):
+            if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise self._not_allowed(f"The topic {name!r} cannot be used", name)
+            if topic.error == ErrorCode.INVALID_TOPIC_EXCEPTION:
                 raise TopicMissing(f"The topic {name!r} cannot be read: {topic.error.text}")
             if topic.error != ErrorCode.NONE or not topic.leaders:
                 raise _Again(f"topic {name}: {topic.error.name}")
+
+    def _not_allowed(self, what: str, topic: str) -> TopicMissing:
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return TopicMissing(f"{what}: {error.name}. {acl_needed(self._settings, self._operation, topic)}")
 
     def _leader_socket(self, at: TopicPartition) -> tuple[BrokerSocket, Leader]:
         self._refresh((at.topic,))
@@ -218,6 +227,8 @@ class Cluster:
         for at, (code, offset) in answers.items():
             if code == ErrorCode.NONE:
                 found[at] = offset
+            elif code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise self._not_allowed(f"The offsets of {at} are not available", at.topic)
             elif judge(code) in (Verdict.FAIL, Verdict.OUT_OF_RANGE):
                 raise TopicMissing(f"The offsets of {at} are not available: {code.text}")
             else:

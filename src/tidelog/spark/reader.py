@@ -19,12 +19,13 @@ from tidelog.client.fetching import Fetched, Verdict, fetch_request, judge, read
 from tidelog.client.metadata import Leader
 from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.settings import READ_COMMITTED, ClientSettings
-from tidelog.model.errors import ProtocolViolation
+from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ZERO_UUID, TopicPartition, uuid_to_text
 from tidelog.spark.arrow import record_batch, wanted_columns
-from tidelog.spark.cluster import Cluster, ClusterUnavailable
+from tidelog.spark.cluster import Cluster, ClusterUnavailable, TopicMissing
 from tidelog.spark.columns import columns
 from tidelog.spark.decoding import BatchDecoder
+from tidelog.spark.rights import READ, acl_needed
 
 ROWS_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 8 << 20
@@ -217,6 +218,8 @@ class PartitionReader:
         verdict = judge(fetched.error)
         at = self._task.at
         self._problem = f"{fetched.error.name}: {fetched.error.text}"
+        if fetched.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise TopicMissing(f"{at} cannot be read: {fetched.error.name}. {acl_needed(self._client, READ, at.topic)}")
         if verdict is Verdict.FAIL:
             raise ClusterUnavailable(f"{at} cannot be read: {self._problem}")
         if verdict is Verdict.OUT_OF_RANGE:

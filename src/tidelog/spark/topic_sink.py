@@ -24,6 +24,7 @@ from tidelog.spark.cluster import Cluster
 from tidelog.spark.committing import Committer, Numbered
 from tidelog.spark.encoding import RowEncoder, check_columns
 from tidelog.spark.reader import cluster_of
+from tidelog.spark.rights import WRITE
 from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.staging import Staged, Stager, ensure_topic, staged_batches
 
@@ -53,7 +54,7 @@ def _writing_to(settings: ClientSettings) -> Cluster:
     """This process's connections for writing. Readers have others: they send fetches ahead."""
     found = _writing.get(settings)
     if found is None:
-        found = _writing[settings] = Cluster(settings)
+        found = _writing[settings] = Cluster(settings, operation=WRITE)
     return found
 
 

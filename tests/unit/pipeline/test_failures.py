@@ -54,6 +54,10 @@ tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
             ),
             "java.lang.VirtualMachineError: Out of space",
         ),
+        (
+            Exception("Traceback\ntidelog.spark.appending.WriteFailed: A batch for out-0 was refused: add an ACL.\n\tat x"),
+            "A batch for out-0 was refused: add an ACL.",
+        ),
         (Exception("\n\nfirst\nsecond"), "first"),
         (Exception("java.io.IOException: No space left on device\n at x"), "A disk is full"),
     ],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.settings import parse_settings
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -98,3 +100,30 @@ def test_who_is_fenced_is_told_that_nothing_is_lost() -> None:
     assert isinstance(error, Fenced)
     assert "another run of this query has taken over" in str(error)
     assert str(refused("the question", ErrorCode.GROUP_AUTHORIZATION_FAILED)).startswith("The question was refused: GROUP_AUTH")
+
+
+def test_a_session_that_ends_is_renewed_before_a_batch_is_sent(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    send = BrokerSocket.send
+
+    def recorded(self: BrokerSocket, *args: Any) -> None:
+        done.append("send")
+        send(self, *args)
+
+    monkeypatch.setattr(BrokerSocket, "renew", lambda self: done.append("renew"))
+    monkeypatch.setattr(BrokerSocket, "send", recorded)
+    appender(broker).append(some(P))
+    assert done == ["renew", "send"] * (len(done) // 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Write on the topic, Read and Write on the staging topic"),
+        (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Write on the transactional ids with the prefix tidelog-sink-"),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Read on the groups with the prefix tidelog-sink-"),
+    ],
+)
+def test_a_missing_right_is_told(error: ErrorCode, says: str) -> None:
+    assert f"{error.name}" in str(refused("the request", error))
+    assert says in str(refused("the request", error))

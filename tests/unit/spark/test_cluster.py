@@ -100,3 +100,13 @@ def test_no_broker_at_all_is_told_with_every_address() -> None:
     told = {"bootstrap.servers": f"127.0.0.1:{port}", "default.api.timeout.ms": "10", "retry.backoff.ms": "1"}
     with pytest.raises(ClusterUnavailable, match=f"127.0.0.1:{port} cannot be reached"):
         Cluster(parse_settings(told)).topics(("t",))
+
+
+def test_a_missing_right_is_named_with_the_command_that_adds_it(broker: Broker) -> None:
+    for operation in ("Read", "Write"):
+        cluster = Cluster(settings(broker), operation=operation)
+        for api, said in (("METADATA", "The topic 't' cannot be used"), ("LIST_OFFSETS", "The offsets of t-0 are not available")):
+            broker.faults.refuse(api, "TOPIC_AUTHORIZATION_FAILED", times=1)
+            with pytest.raises(TopicMissing, match=f"{said}: TOPIC_AUTHORIZATION_FAILED.*--operation {operation} --topic t$"):
+                cluster.topics(("t",))
+                cluster.offsets({T0: -1})

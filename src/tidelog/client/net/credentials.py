@@ -20,6 +20,9 @@ class Credentials:
         """``prefix``: what users write before setting names; ``limit_s``: how long a login waits for a Kerberos ticket.
         ConfigError when the library for tickets is missing."""
         self._sasl, self._prefix, self._limit_s = sasl, prefix, limit_s
+        self._advice = ""
+        if sasl.oauth is None and sasl.kerberos is None:
+            self._advice = f"Check {prefix}sasl.username and {prefix}sasl.password, or {prefix}sasl.jaas.config."
         self._tokens = self._tickets = None
         if sasl.oauth is not None:
             from tidelog.client.net.bearer_tokens import BearerTokens  # Only for clients with tokens.
@@ -42,4 +45,4 @@ class Credentials:
         """
         sasl = self._sasl if self._tokens is None else replace(self._sasl, password=self._tokens.token())
         ticket = None if self._tickets is None else self._tickets.wait(host, self._limit_s)
-        return authentication(machine, sasl, address, secrets.token_urlsafe(NONCE_BYTES), self._prefix, ticket)
+        return authentication(machine, sasl, address, secrets.token_urlsafe(NONCE_BYTES), self._prefix, ticket, self._advice)

@@ -18,6 +18,7 @@ from tidelog.spark import register
 from tidelog.spark.appending import WriteFailed
 from tidelog.spark.cluster import Cluster, ClusterUnavailable, TopicMissing
 from tidelog.spark.committing import MAX_METADATA, MAX_PIECES
+from tidelog.spark.rights import WRITE
 from tidelog.spark.sink_options import SinkOptions, parse_sink_options
 from tidelog.spark.staging import ensure_topic
 from tidelog.spark.topic_sink import PREFIX, committer
@@ -138,5 +139,5 @@ class TopicSink:
 
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = Cluster(self._options.client)
+            self._cluster = Cluster(self._options.client, operation=WRITE)
         return self._cluster

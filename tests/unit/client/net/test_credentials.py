@@ -17,8 +17,10 @@ from tidelog.client.net import tickets
 from tidelog.client.net.credentials import Credentials
 from tidelog.client.oauth import OAuth
 from tidelog.client.settings import Sasl
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from tidelog.protocol.messages.sasl_handshake import SaslHandshakeResponse
 
 
@@ -54,6 +56,17 @@ def test_each_login_has_the_token_of_its_time(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(NotAuthenticated, match="cannot be read: No such file"):
         credentials.login(machine(), "b:1", "b")
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka."])
+def test_a_user_who_is_refused_learns_which_settings_to_check(prefix: str) -> None:
+    login = Credentials(Sasl("PLAIN", "me", "secret"), prefix).login(machine(), "b:1", "b")
+    first_token(login)
+    with pytest.raises(NotAuthenticated) as refused:
+        login.send(SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="No."))
+    assert str(refused.value) == (
+        f"b:1 refuses user 'me' (PLAIN): No. Check {prefix}sasl.username and {prefix}sasl.password, or {prefix}sasl.jaas.config."
+    )
 
 
 class Ticket:
