@@ -18,11 +18,13 @@ import click
 from tidelog.cli import client_settings, entry, progress, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools.java_dates import formatter
 from tidelog.cli.tools.perf_metrics import Metrics
 
 MEBIBYTE = 1024 * 1024
 CLIENT_ID = "perf-consumer-client"
 BATCH = 1000
+DATE_FORMAT = "yyyy-MM-dd HH:mm:ss:SSS"
 RESULTS = (
     "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
 )
@@ -50,6 +52,13 @@ class Span:
         )
 
 
+def _dates(ctx: click.Context, option: click.Parameter, pattern: str) -> Callable[[datetime], str]:
+    try:
+        return formatter(pattern)
+    except ValueError as error:
+        raise click.BadParameter(f"{pattern!r}: {error}") from error
+
+
 @click.command("consumer-perf-test", context_settings={"help_option_names": ["-h", "--help"]})
 @bootstrap_option
 @click.option("--topic", help="The topic to consume.")
@@ -67,6 +76,14 @@ class Span:
 @click.option("--show-detailed-stats", is_flag=True, help="A line every --reporting-interval.")
 @click.option("--reporting-interval", type=click.IntRange(min=1), default=5000, show_default=True, help="ms between two lines.")
 @click.option("--hide-header", is_flag=True, help="No title line.")
+@click.option(
+    "--date-format",
+    metavar="PATTERN",
+    default=DATE_FORMAT,
+    show_default=True,
+    callback=_dates,
+    help="How times are printed, as Java's SimpleDateFormat takes it.",
+)
 @click.option("--print-metrics", is_flag=True, help="Print librdkafka's statistics at the end.")
 def command(**flags: Any) -> None:
     """Consume records, and say how fast it was."""
@@ -129,7 +146,8 @@ def _measure(config: dict[str, Any], flags: dict[str, Any]) -> None:
     if not detailed:
         rebalance_ms = (assigned_at[0] - began) * 1000 if assigned_at else 0.0
         span = Span(records, size, elapsed_ms, rebalance_ms)
-        print(f"{_time(started)}, {_time(ended)}, {span.columns()}")
+        written = flags["date_format"]
+        print(f"{written(started)}, {written(ended)}, {span.columns()}")
     if metrics is not None:
         metrics.print()
 
@@ -156,13 +174,9 @@ def _consume(
         if flags["show_detailed_stats"] and (now - reported) * 1000 >= flags["reporting_interval"]:
             waited = sum((at - reported) * 1000 for at in assigned_at[:1] if at >= reported)
             span = Span(records - before[0], size - before[1], (now - reported) * 1000, waited)
-            print(f"{_time(datetime.now())}, 0, {span.columns()}", flush=True)  # noqa: DTZ005
+            print(f"{flags['date_format'](datetime.now())}, 0, {span.columns()}", flush=True)  # noqa: DTZ005
             reported, before = now, (records, size)
     return records, size
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}:{moment.microsecond // 1000:03d}"
 
 
 def main() -> None:

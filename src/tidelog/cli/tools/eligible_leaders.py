@@ -24,8 +24,10 @@ class Eligible:
     last_known: tuple[int, ...]
 
 
-def eligible_leaders(broker: BrokerConnection, topics: Sequence[str]) -> Mapping[tuple[str, int], Eligible] | None:
-    """By partition; None when brokers do not support it."""
+def eligible_leaders(
+    broker: BrokerConnection, topics: Sequence[str], page: int = PAGE_PARTITIONS
+) -> Mapping[tuple[str, int], Eligible] | None:
+    """By partition, at most ``page`` of them in a response; None when brokers do not support it."""
     try:
         broker.version_of(DescribeTopicPartitionsRequest.API_KEY)
     except UnsupportedByBroker:
@@ -35,7 +37,7 @@ def eligible_leaders(broker: BrokerConnection, topics: Sequence[str]) -> Mapping
     while topics:
         request = DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name=name) for name in sorted(topics)],
-            response_partition_limit=PAGE_PARTITIONS,
+            response_partition_limit=page,
             cursor=cursor,
         )
         response = broker.ask(request)

@@ -14,8 +14,8 @@ from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CannotConnect, required
 from tidelog.cli.tools import topic_choice
+from tidelog.cli.tools.eligible_leaders import PAGE_PARTITIONS, eligible_leaders
 from tidelog.cli.tools.eligible_leaders import columns as eligible_columns
-from tidelog.cli.tools.eligible_leaders import eligible_leaders
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
 from tidelog.config.topic_warnings import warnings
@@ -56,6 +56,7 @@ ONLY_WITH = {
     "if_exists": {"alter", "delete", "describe"},
     "topic_id": {"describe"},
     "yes": {"alter", "delete"},
+    "partition_size_limit_per_response": {"describe"},
 }
 """The actions that accept each flag."""
 _BY_ID_FROM = 6
@@ -86,6 +87,14 @@ class Options:
     at_min_isr: bool
     yes: bool = False
     output: str = "table"
+    partition_size_limit_per_response: int | None = None
+
+
+def _no_delete_config(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        refusal.usage(
+            f"--delete-config ended with Apache Kafka 4.0. Use kafka-configs --alter --topic NAME --delete-config {value}"
+        )
 
 
 @click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
@@ -113,6 +122,12 @@ class Options:
 @click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Only partitions without an available leader.")
 @click.option("--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Only partitions below min.insync.replicas.")
 @click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
+@click.option(
+    "--partition-size-limit-per-response",
+    type=click.IntRange(min=1),
+    help=f"With --describe: partitions in one response of DescribeTopicPartitions. [{PAGE_PARTITIONS}]",
+)
+@click.option("--delete-config", hidden=True, expose_value=False, callback=_no_delete_config)
 @topic_choice.yes_option
 @columns.output_option
 def command(bootstrap_server: str | None, command_config: str | None, **flags: object) -> None:
@@ -182,7 +197,8 @@ def describe(broker: BrokerConnection, options: Options) -> None:
     topics = _selected(broker, options)
     _must_exist(topics, options)
     settings = _settings(broker, [topic.name or "" for topic in topics]) if topics else {}
-    eligible = eligible_leaders(broker, [topic.name or "" for topic in topics]) if options.output != "json" else None
+    page = options.partition_size_limit_per_response or PAGE_PARTITIONS
+    eligible = eligible_leaders(broker, [topic.name or "" for topic in topics], page) if options.output != "json" else None
     only_partitions = options.under_replicated or options.unavailable or options.under_min_isr or options.at_min_isr
     described = []
     for topic in topics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.cli.cluster_stand_in import StandIn
-from tidelog.cli.tools.eligible_leaders import Eligible, columns, eligible_leaders
+from tidelog.cli.tools.eligible_leaders import PAGE_PARTITIONS, Eligible, columns, eligible_leaders
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -44,6 +44,9 @@ def test_all_pages_are_asked_for() -> None:
     assert columns(found, ("a", 1)) == "\tElr: 2,3\tLastKnownElr: 1"
     assert columns(found, ("b", 0)) == "\tElr: \tLastKnownElr: "
     assert eligible_leaders(pages, []) == {}
+    assert {request.response_partition_limit for _, request in pages.asked} == {PAGE_PARTITIONS}
+    eligible_leaders(pages, ["a"], 7)
+    assert pages.asked[-1][1].response_partition_limit == 7
 
 
 def test_brokers_that_do_not_know_of_it_are_not_asked() -> None:

@@ -181,6 +181,8 @@ def test_the_flags_are_checked_before_anything_is_asked() -> None:
         (("--create", "--if-exists"), "--if-exists does not belong to"),
         (("--describe", "--partitions", "2"), "--partitions does not belong to"),
         (("--describe", "--yes"), "--yes does not belong to"),
+        (("--delete", "--partition-size-limit-per-response", "5"), "--partition-size-limit-per-response does not belong to"),
+        (("--alter", "--delete-config", "retention.ms"), "Use kafka-configs --alter --topic NAME --delete-config retention.ms"),
     ],
 )
 def test_a_flag_that_would_be_passed_over_is_refused(args: tuple[str, ...], says: str) -> None:
