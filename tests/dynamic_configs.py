@@ -125,6 +125,7 @@ ON_PURPOSE = {
     "1 listener.name.other.connections.max.reauth.ms=*": NO_NUMBER,
     "* *ssl.engine.factory.class=java.lang.String": NOT_LOADED,
     "* listener.name.*.principal.builder.class=java.lang.String": NOT_LOADED,
+    "1 *sasl.jaas.config=secret": "it names no login module",
     "+1 *": "a node id has digits only",
 }
 """Patterns of scope, name and value whose answers differ, and why."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.describe import THROTTLED_RATES
+from tidelog.config.jaas import parse_jaas
 from tidelog.config.options import AT_LEAST_0, CLUSTER, LONG, LONG_MAX, MEDIUM, Option, Type, value_text
 from tidelog.config.resource_validation import check_threads
 from tidelog.model.errors import ConfigError
@@ -23,6 +24,7 @@ _CONNECTIONS: Final = ("max.connections", "max.connection.creation.rate")
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _REPORTERS: Final = "metric.reporters"
+_LOGIN_MODULE: Final = "sasl.jaas.config"
 _RATES: Final = {
     name: Option(name, LONG, LONG_MAX, MEDIUM, CLUSTER, "Bytes a second.", check=AT_LEAST_0) for name in THROTTLED_RATES
 }
@@ -39,6 +41,8 @@ def check_change(config: BrokerConfig, settings: Mapping[str, str], before: Mapp
             named = ", ".join(sorted(own))
             raise ConfigError(f"These belong to one broker and have no cluster-wide default; name the broker: {named}")
     for name, text in changed.items():
+        if text and (name == _LOGIN_MODULE or name.endswith(f".{_LOGIN_MODULE}")):
+            parse_jaas(text, name)
         if (found := of_listeners.get(name)) is not None:
             _check_of_listener(config, name, found[1], found[2], text, before)
         elif name in _RATES:

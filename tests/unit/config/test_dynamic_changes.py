@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.config.dynamic_changes import check_change
+from tidelog.config.jaas import PLAIN_MODULE
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
 
@@ -45,7 +46,6 @@ def test_what_the_broker_could_not_have_is_named(settings: dict[str, str], said:
     [
         {"listener.name.plaintext.num.network.threads": "10"},
         {"listener.name.other.num.network.threads": "1000"},
-        {"listener.name.plaintext.plain.sasl.jaas.config": "anything"},
         {"listener.name.plaintext.no.such.setting": "anything"},
         {"max.connections.per.ip.overrides": "a:1, ::1:4"},
         {"metric.reporters": ""},
@@ -61,3 +61,15 @@ def test_settings_of_a_listener_have_no_default_for_all_brokers_but_bounds_and_t
     assert "name the broker: listener.name.a.ssl.keystore.location" in problem(settings, cluster_wide=True)
     assert problem({"listener.name.a.max.connections": "5"}, cluster_wide=True) == ""
     assert problem(settings) == ""
+
+
+@pytest.mark.parametrize("name", ["sasl.jaas.config", "listener.name.plaintext.plain.sasl.jaas.config"])
+@pytest.mark.parametrize(
+    "module", ["com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule", "x.Y"]
+)
+def test_a_login_module_of_the_clients_choice_is_refused(name: str, module: str) -> None:
+    """CVE-2023-25194, CVE-2025-27818, CVE-2025-27819: such a module was loaded."""
+    said = problem({name: f'{module} required user="canary";'})
+    assert f"{module} is not supported" in said
+    assert "canary" not in said
+    assert problem({name: f'{PLAIN_MODULE} required username="u" password="p";'}) == ""
