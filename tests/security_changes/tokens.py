@@ -37,6 +37,8 @@ AFTER_S = 3.0
 TIMES = 3
 """Later logins on each kind of listener."""
 NO_TOKEN = "it cannot log in there"
+EXPIRED = "the credential has expired"
+"""What nodes may say when the provider is away for long: a token ended on its way. At any other time it is a harm."""
 LISTENERS = ("NODES", "CONTROLLER")
 
 
@@ -260,6 +262,6 @@ class TokenLogins:
         """No node was refused or without a token since then."""
         for each, mark in marks.items():
             said = self.cluster.log(each)[mark:]
-            for harm in (NO_TOKEN, "did not authenticate again", "cannot log in"):
+            for harm in (NO_TOKEN, EXPIRED, "did not authenticate again", "cannot log in"):
                 for line in [line for line in said.splitlines() if harm in line][:1]:
                     self.account.failed(f"node {each}", line)
