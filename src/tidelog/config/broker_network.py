@@ -37,7 +37,7 @@ OPTIONS = (
            "addresses in listeners."),
     Option("listener.security.protocol.map", STRING,
            "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", LOW, PER_BROKER,
-           "The security protocol of each listener, as NAME:PROTOCOL pairs. Only PLAINTEXT is supported at present."),
+           "The security protocol of each listener, as NAME:PROTOCOL pairs."),
     Option("early.start.listeners", LIST, None, HIGH, READ_ONLY,
            "Listeners that accept connections before the ACLs are known.",
            inert="listeners of controllers accept connections at once, all others when the cluster's metadata is known"),
