@@ -91,6 +91,12 @@ def show(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 def material(tls: Tls) -> Material:
     """The certificates and keys of the settings, as PEM. OSError or ValueError (StoreError) if they cannot be read."""
+    for text in (tls.ca_text, tls.certificate_text, tls.key_text):
+        if text is not None and "\\" in text:
+            raise ValueError(
+                "a PEM text has backslashes, as a properties file writes it: give it with real line ends and no backslashes, "
+                "or name a file"
+            )
     authorities = tls.ca_text
     if authorities is None and tls.ca_file is not None:
         authorities = read_trust_store(read_store(tls.ca_file), tls.ca_file, tls.ca_password)

@@ -53,6 +53,17 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_setting(certificate:
         BrokerSocket(settings(), "127.0.0.1", port, tls_context(tls))
 
 
+def test_a_text_as_a_properties_file_writes_it_is_named_as_that(certificate: Path) -> None:
+    escaped = certificate.read_text().replace("=", "\\=").replace("\n", "\\n")
+    for tls in (
+        Tls(ca_text=escaped),
+        Tls(ca_text=escaped.replace("\\n", "\n") + "\\="),
+        Tls(certificate_text=escaped, key_text=""),
+    ):
+        with pytest.raises(ConfigError, match="a PEM text has backslashes, as a properties file writes it"):
+            tls_context(tls)
+
+
 def test_certificates_that_cannot_be_read_are_told() -> None:
     with pytest.raises(ConfigError, match="cannot be used"):
         tls_context(Tls(ca_file="/nowhere.pem"))
