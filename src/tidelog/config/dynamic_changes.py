@@ -23,7 +23,7 @@ _THREADS: Final = "num.network.threads"
 _CONNECTIONS: Final = ("max.connections", "max.connection.creation.rate")
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
-_REPORTERS: Final = "metric.reporters"
+REPORTERS: Final = "metric.reporters"
 _LOGIN_MODULE: Final = "sasl.jaas.config"
 _RATES: Final = {
     name: Option(name, LONG, LONG_MAX, MEDIUM, CLUSTER, "Bytes a second.", check=AT_LEAST_0) for name in THROTTLED_RATES
@@ -71,13 +71,18 @@ def _check_of_listener(config: BrokerConfig, name: str, listener: str, base: str
     if base == "listeners" and not text.strip():
         raise ConfigError(f"{name} is empty, but must be a list of addresses.")
     if base == _THREADS and listener in {point.listener.lower() for point in config.broker_endpoints}:
-        now = before.get(name, config.static.get(name, str(getattr(config, BROKER_OPTIONS[_THREADS].attribute))))
-        check_threads(name, int(now), int(text))
+        layers = (before, config.dynamic_broker, config.dynamic_default, config.static)
+        now = next((layer[name] for layer in layers if name in layer), None)
+        try:
+            threads = getattr(config, option.attribute) if now is None else int(str(option.parse(now)))
+        except ConfigError:
+            return  # stored before names of listeners were checked; this change mends it
+        check_threads(name, threads, int(text))
 
 
 def _check_class(name: str, option: Option, text: str) -> None:
     """Java classes are not loaded, so a change that names another one would not be made."""
     known = value_text(option.default)
-    if (option.type is Type.CLASS and text != known) or (option.name == _REPORTERS and text.strip() not in ("", known)):
+    if (option.type is Type.CLASS and text != known) or (option.name == REPORTERS and text.strip() not in ("", known)):
         instead = f"leave {known}" if known else "remove it"
         raise ConfigError(f"{name} is {text!r}, a Java class, which cannot be loaded: {instead}.")

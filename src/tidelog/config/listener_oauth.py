@@ -7,7 +7,7 @@ All of these settings are static: no request can point a node at other keys (CVE
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tidelog.config.jaas import JaasEntry
@@ -42,6 +42,8 @@ ANY_TOKEN = "tidelog.oauthbearer.accept.any.issuer.and.audience"
 GROUPS_CLAIM = "tidelog.oauthbearer.groups.claim.name"
 SCHEMES = ("https://", "file:/")
 OF_TLS = "ssl."
+_OF_JAVA = ("keymanager.algorithm", "provider", "secure.random.implementation", "trustmanager.algorithm")
+"""Options of TLS, after ``ssl.``, that name something of Java's."""
 """How options of the login module begin that say how the provider's endpoints are reached."""
 _UNSECURED_OPTIONS = {
     "unsecuredValidatorPrincipalClaimName": "sub",
@@ -73,6 +75,13 @@ class OAuthSettings(NamedTuple):
     """The ``ssl.*`` settings for fetching the keys; none of them: the system's authorities count."""
 
 
+def endpoint_tls(options: Mapping[str, str]) -> dict[str, str]:
+    """The ``ssl.*`` options of a login module that say how the provider is reached. Left out is what only Java has: names of its
+    algorithms, and ``SSL`` as the protocol, which means whatever Java offers."""
+    found = {name.removeprefix(OF_TLS): text for name, text in options.items() if name.startswith(OF_TLS)}
+    return {OF_TLS + name: text for name, text in found.items() if name not in _OF_JAVA and (name, text) != ("protocol", "SSL")}
+
+
 def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None, jaas: JaasEntry | None) -> OAuthSettings:
     """``value``: an option as the listener sees it; ``handler``: the callback handler, as (name of the setting, class).
 
@@ -102,7 +111,7 @@ def oauth_settings(value: Callable[[str], Any], handler: tuple[str, str] | None,
         retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
         max_retry_ms=value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         groups_claim=value(GROUPS_CLAIM) or None,
-        tls=() if jaas is None else tuple(sorted(each for each in jaas.options.items() if each[0].startswith(OF_TLS))),
+        tls=() if jaas is None else tuple(sorted(endpoint_tls(jaas.options).items())),
     )
     if not found.url.lower().startswith(SCHEMES):
         raise ConfigError(f"OAUTHBEARER needs {URL}: the address of the issuer's keys, an https: or a file: URL.")

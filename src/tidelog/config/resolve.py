@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.options import Dynamic, Value
-from tidelog.config.startup_checks import dynamic_problems, start_problems
+from tidelog.config.startup_checks import change_problems, dynamic_problems, start_problems
 from tidelog.config.tidelog_options import HTTP_SECURITY
 from tidelog.config.topic_config import TopicConfig
 from tidelog.config.topic_options import TOPIC_OPTIONS
@@ -92,11 +92,13 @@ class BrokerConfig(NodeValues):
     def __repr__(self) -> str:
         return f"BrokerConfig(node_id={self.node_id}, {len(self.static)} set)"
 
-    def plan_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> DynamicPlan:
+    def plan_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str], *, stored: bool = False) -> DynamicPlan:
         """Checks the dynamic settings of all brokers and of this one; nothing changes. Both layers are complete: a setting that
-        is not in them is unset. ConfigError lists what is wrong with them."""
+        is not in them is unset. ``stored``: they are no client's change, which may be refused more. ConfigError lists what is
+        wrong with them."""
         values = read(_DYNAMIC, {**self.static, **default, **broker})
-        problems = dynamic_problems(self, self.with_values(values), {**default, **broker})
+        after = self.with_values(values)
+        problems = dynamic_problems(self, after, {**default, **broker}) + ([] if stored else change_problems(self, after))
         if problems:
             raise ConfigError(self._shown("\n".join(problems)))
         return DynamicPlan(dict(default), dict(broker), values)
@@ -118,8 +120,8 @@ class BrokerConfig(NodeValues):
         return changed
 
     def apply_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> frozenset[str]:
-        """``apply(plan_dynamic(...))``. ConfigError when a setting is refused; then nothing changed."""
-        return self.apply(self.plan_dynamic(default, broker))
+        """Takes over stored settings. ConfigError when one of them cannot be; then nothing changed."""
+        return self.apply(self.plan_dynamic(default, broker, stored=True))
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
         """The typed settings of a topic with these settings of its own. ConfigError names a setting that does not hold."""

@@ -89,12 +89,22 @@ def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
         *_http_endpoint(config, given),
         *_ordered(config),
         *_bounds(config),
+        *_rolling(config),
+        *_cleaner(config),
     ]
 
 
+def change_problems(before: NodeValues, after: NodeValues) -> list[str]:
+    """What a client is refused in a change from the values ``before`` to those ``after``, and what a node takes over all the same
+    once it is stored: an older version may have stored it, or a broker with another file. An old mistake stops no other
+    change."""
+    old = {*_rolling(before), *_cleaner(before)}
+    return [each for each in (*_rolling(after), *_cleaner(after)) if each not in old] + list(_local_retention(before, after))
+
+
 def dynamic_problems(before: NodeValues, after: NodeValues, given: Mapping[str, str]) -> list[str]:
-    """All that is wrong with a change while the node runs, from the values ``before`` to those ``after``; ``given`` is what the
-    dynamic layers say."""
+    """All that keeps a node from taking over dynamic settings while it runs, from the values ``before`` to those ``after``;
+    ``given`` is what the dynamic layers say."""
     fixed = [
         f"{name} cannot be changed while the node runs. Set it in server.properties and restart."
         for name in _FIXED_WHILE_RUNNING
@@ -106,7 +116,6 @@ def dynamic_problems(before: NodeValues, after: NodeValues, given: Mapping[str, 
         *bounds_problems(given),
         *_ordered(after),
         *_bounds(after),
-        *_local_retention(before, after),
     ]
 
 
@@ -275,12 +284,14 @@ def _cleaner(config: NodeValues) -> Iterator[str]:
         )
 
 
-def _bounds(config: NodeValues) -> Iterator[str]:
-    yield from _cleaner(config)
+def _rolling(config: NodeValues) -> Iterator[str]:
     if config.log_roll_ms < 1:
         yield f"log.roll.ms is {config.log_roll_ms}, but must be at least 1."
     if config.log_roll_jitter_ms < 0:
         yield f"log.roll.jitter.ms is {config.log_roll_jitter_ms}, but must be at least 0."
+
+
+def _bounds(config: NodeValues) -> Iterator[str]:
     if config.log_retention_ms == 0 or config.log_retention_ms < -1:
         yield f"log.retention.ms is {config.log_retention_ms}, but must be -1 (for ever) or at least 1."
     for name, value in (

@@ -23,7 +23,7 @@ from tidelog.broker.table import BROKER_APIS
 from tidelog.config.listeners import EndPoint
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_member import QuorumMember
-from tidelog.model.errors import StorageFailure
+from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -164,7 +164,10 @@ class Node:
         reports = LogDirReports(config, logs, membership.controller, membership.life, self.runtime, self.failed.set)
         await self._checked(membership.life.register(self._registration(logs, advertised)))
         image = logs.served.image = membership.replica.image
-        config.apply_dynamic(image.cluster_configs, image.broker_configs(config.node_id))
+        try:
+            config.apply_dynamic(image.cluster_configs, image.broker_configs(config.node_id))
+        except ConfigError as error:  # the way out is a change, which needs a node that runs
+            log.error("dynamic settings are not taken over: %s", error)
         await self._checked(load_logs(logs, config, self.runtime))
         for_clients = {p.listener: sockets[p.listener] for p in config.broker_endpoints}
         parts = build_broker(config, self.runtime, logs, membership, reports, apis=self._apis, sockets=for_clients)

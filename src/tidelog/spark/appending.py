@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from tidelog.client.connection import UnsupportedByBroker
-from tidelog.client.failures import NoConnection
+from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.producing import (
     Appended,
@@ -117,10 +117,16 @@ class Appender:
         sent: list[tuple[BrokerSocket, list[TopicPartition]]] = []
         found: dict[TopicPartition, Appended] = {}
         problem: NoConnection | None = None
+        # All sessions are renewed before anything is sent: a refusal must leave no connection with an answer that nothing reads.
+        for connection in list(by_leader):
+            failed = self._try(connection, connection.renew)
+            if failed is not None:
+                del by_leader[connection]
+            problem = failed or problem
         for connection, partitions in by_leader.items():
             request = self._request({at: waiting[at] for at in partitions})
             highest = highest_version(ApiKey.PRODUCE, self._implicit(connection))
-            failed = self._try(connection, partial(_send, connection, request, highest))
+            failed = self._try(connection, partial(connection.send, request, highest))
             if failed is None:
                 sent.append((connection, partitions))
             problem = failed or problem
@@ -141,6 +147,10 @@ class Appender:
             self._cluster.forget(connection)
             self._cluster.unknown_leaders()
             return error
+        except NotAuthenticated:
+            self._cluster.forget(connection)
+            self._failed()
+            raise
         except (ProtocolViolation, UnsupportedByBroker) as error:
             self._cluster.forget(connection)
             self._failed()
@@ -170,11 +180,6 @@ class Appender:
     def _failed(self) -> None:
         if self._transaction is not None:
             self._transaction.failed()
-
-
-def _send(connection: BrokerSocket, request: ProduceRequest, highest: int) -> None:
-    connection.renew()
-    connection.send(request, highest)
 
 
 _WHAT_TO_DO = {

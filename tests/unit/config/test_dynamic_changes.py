@@ -63,6 +63,16 @@ def test_settings_of_a_listener_have_no_default_for_all_brokers_but_bounds_and_t
     assert problem(settings) == ""
 
 
+def test_the_threads_of_a_listener_are_compared_with_the_value_in_force() -> None:
+    name = "listener.name.plaintext.num.network.threads"
+    config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://:9092"})
+    config.apply_dynamic({name: "6"}, {})
+    check_change(config, {name: "12"}, {}, cluster_wide=False)
+    with pytest.raises(ConfigError, match="double the current value 6"):
+        check_change(config, {name: "13"}, {}, cluster_wide=False)
+    check_change(config, {name: "4"}, {name: "abc"}, cluster_wide=False)  # stored before such values were looked at
+
+
 @pytest.mark.parametrize("name", ["sasl.jaas.config", "listener.name.plaintext.plain.sasl.jaas.config"])
 @pytest.mark.parametrize(
     "module", ["com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule", "x.Y"]

@@ -89,6 +89,13 @@ def test_the_login_module_says_how_the_keys_are_fetched() -> None:
     assert found.tls == (("ssl.truststore.location", "/a.pem"), ("ssl.truststore.type", "PEM"))
 
 
+def test_options_that_only_java_has_do_not_say_how_the_keys_are_fetched() -> None:
+    entry = f'{OAUTHBEARER_MODULE} required ssl.protocol="SSL" ssl.secure.random.implementation="SHA1PRNG";'
+    assert settings(**{NAME + "sasl.jaas.config": entry}).tls == ()
+    entry = f'{OAUTHBEARER_MODULE} required ssl.protocol="TLSv1.3";'
+    assert settings(**{NAME + "sasl.jaas.config": entry}).tls == (("ssl.protocol", "TLSv1.3"),)
+
+
 @pytest.mark.parametrize("missing", [ISSUER, AUDIENCE])
 def test_issuer_and_audience_are_left_open_only_on_request(missing: str) -> None:
     with pytest.raises(ConfigError, match=f"{missing} must be set"):

@@ -129,6 +129,17 @@ def test_a_dynamic_setting_that_would_have_stopped_the_start_is_not_taken_over(l
     assert config.__dict__ == before
 
 
+def test_settings_that_a_change_could_not_make_are_taken_over_once_they_are_stored() -> None:
+    """The change was allowed by an older version, or by a broker whose file keeps records longer."""
+    config = BrokerConfig.from_properties({"log.retention.ms": "3600000"})
+    stored = {"log.local.retention.ms": "86400000", "log.cleaner.threads": "0", "max.connections": "7"}
+    with pytest.raises(ConfigError, match=r"log.cleaner.threads is 0(.|\n)*log.local.retention.ms is 86400000"):
+        config.plan_dynamic(stored, {})
+    config.apply_dynamic(stored, {})
+    assert config.max_connections == 7
+    assert config.apply(config.plan_dynamic({**stored, "max.connections": "8"}, {})) == {"max.connections"}
+
+
 def test_a_plan_changes_nothing_until_it_is_applied() -> None:
     config = BrokerConfig.from_properties({"min.insync.replicas": "2"})
     plan = config.plan_dynamic({"min.insync.replicas": "3"}, {})

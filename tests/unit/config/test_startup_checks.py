@@ -6,7 +6,7 @@ import pytest
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.resolve import BrokerConfig
-from tidelog.config.startup_checks import _ORDERED, dynamic_problems, start_problems
+from tidelog.config.startup_checks import _ORDERED, change_problems, dynamic_problems, start_problems
 
 
 def test_the_defaults_of_every_ordered_pair_are_in_order() -> None:
@@ -38,7 +38,9 @@ def test_each_pair_out_of_order_is_a_problem_that_names_both(low: str, high: str
 def test_bounds_of_logs_and_their_cleaner_stop_a_start_and_a_change(given: dict[str, str], said: str) -> None:
     (problem,) = start_problems(BrokerConfig(given), given)
     assert said in problem
-    assert dynamic_problems(BrokerConfig({}), BrokerConfig(given), given) == [problem]
+    assert change_problems(BrokerConfig({}), BrokerConfig(given)) == [problem]
+    assert change_problems(BrokerConfig(given), BrokerConfig(given)) == [], "an old mistake stops no other change"
+    assert dynamic_problems(BrokerConfig({}), BrokerConfig(given), given) == [], "what is stored is taken over"
     enough = {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": "2097154"}
     assert start_problems(BrokerConfig(enough), enough) == []
 
@@ -50,8 +52,8 @@ def test_bounds_of_logs_and_their_cleaner_stop_a_start_and_a_change(given: dict[
 def test_a_change_keeps_no_more_on_local_disk_than_at_all(retention: str, local: str, refused: int) -> None:
     for what in ("ms", "bytes"):
         after = BrokerConfig({f"log.retention.{what}": retention, f"log.local.retention.{what}": local})
-        assert len(dynamic_problems(BrokerConfig({}), after, {})) == refused
-        assert dynamic_problems(after, after, {}) == []
+        assert len(change_problems(BrokerConfig({}), after)) == refused
+        assert change_problems(after, after) == []
 
 
 def test_problems_come_as_sentences() -> None:

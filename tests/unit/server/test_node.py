@@ -14,6 +14,11 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.replication.partition import Partition
@@ -120,6 +125,21 @@ def test_two_nodes_cannot_have_one_directory_and_the_first_goes_on(tmp_path: Pat
         await create(node, "still-here")
 
     with_node(tmp_path, intrude)
+
+
+def test_stored_settings_that_do_not_fit_the_file_do_not_stop_a_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The way out of them is a change, which needs a node that runs."""
+
+    async def change(node: Node) -> None:
+        lag = AlterableConfig(name="log.cleaner.min.compaction.lag.ms", config_operation=0, value="10")
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[lag])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        await node.controller.submit(QuorumController.incremental_alter_configs, request)
+
+    with_node(tmp_path, change)
+    caplog.clear()
+    with_node(tmp_path, nothing, log_cleaner_max_compaction_lag_ms="5")
+    assert "dynamic settings are not taken over: log.cleaner.min.compaction.lag.ms is 10" in caplog.text
 
 
 def test_a_start_that_fails_gives_its_locks_back(tmp_path: Path) -> None:

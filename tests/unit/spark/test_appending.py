@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.settings import parse_settings
 from tidelog.model.errors import ErrorCode
@@ -113,7 +114,39 @@ def test_a_session_that_ends_is_renewed_before_a_batch_is_sent(broker: Broker, m
     monkeypatch.setattr(BrokerSocket, "renew", lambda self: done.append("renew"))
     monkeypatch.setattr(BrokerSocket, "send", recorded)
     appender(broker).append(some(P))
-    assert done == ["renew", "send"] * (len(done) // 2)
+    assert done == ["renew", "send"] * (len(done) // 2) and done
+
+
+def test_a_refused_session_leaves_no_connection_with_an_answer_that_nothing_reads() -> None:
+    class Connection:
+        def __init__(self, address: str) -> None:
+            self.address, self.features, self.unread = address, {}, 0
+
+        def renew(self) -> None:
+            if self.address == "b":
+                raise NotAuthenticated("the password has changed")
+
+        def send(self, *_: Any) -> None:
+            self.unread += 1
+
+    found, forgotten = [Connection("a"), Connection("b")], []
+
+    class Leaders:
+        def hint(self, at: TopicPartition) -> None:
+            return None
+
+        def leader_socket(self, at: TopicPartition, hint: None) -> tuple[Connection, int]:
+            return found[at.partition], 0
+
+        def forget(self, connection: Connection) -> None:
+            forgotten.append(connection.address)
+
+        def pauses(self, timeout_ms: int) -> Iterator[str]:
+            yield ""
+
+    with pytest.raises(NotAuthenticated):
+        Appender(cast(Cluster, Leaders()), 1000, 1000).append(some(P[:2]))
+    assert ([each.unread for each in found], forgotten) == ([0, 0], ["b"])
 
 
 @pytest.mark.parametrize(

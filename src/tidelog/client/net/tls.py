@@ -22,6 +22,8 @@ from tidelog.config.key_store_formats import (
 )
 from tidelog.model.errors import ConfigError
 
+_ESCAPED = ("\\n", "\\=", "\\:", "\\\n", "\\\r")
+"""What a properties file makes of line ends, of the ends of base64, and of colons."""
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -92,7 +94,7 @@ def show(context: ssl.SSLContext, pair: KeyPair) -> None:
 def material(tls: Tls) -> Material:
     """The certificates and keys of the settings, as PEM. OSError or ValueError (StoreError) if they cannot be read."""
     for text in (tls.ca_text, tls.certificate_text, tls.key_text):
-        if text is not None and "\\" in text:
+        if text is not None and any(mark in text for mark in _ESCAPED):
             raise ValueError(
                 "a PEM text has backslashes, as a properties file writes it: give it with real line ends and no backslashes, "
                 "or name a file"

@@ -15,7 +15,7 @@ from tidelog.client.oauth import CLIENT_ID, CLIENT_SECRET, HANDLER, RETRIEVER, S
 from tidelog.client.settings import Tls, parse_tls
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import OAUTHBEARER_MODULE, parse_jaas
-from tidelog.config.listener_oauth import OF_TLS
+from tidelog.config.listener_oauth import OF_TLS, endpoint_tls
 from tidelog.config.listener_sasl import JAAS, ListenerOptions
 from tidelog.config.options import Password
 from tidelog.model.errors import ConfigError
@@ -98,7 +98,7 @@ def _source(options: ListenerOptions) -> TokenSource:
 
     jaas = _login_module(options)
     texts = {name: _shown(value(name)) for name in _TEXTS}
-    tls = {name: text for name, text in jaas.items() if name.startswith(OF_TLS)}
+    tls = endpoint_tls(jaas)
     return TokenSource(
         oauth=oauth_settings({name: text for name, text in texts.items() if text}, jaas, None),
         renewal=_renewal(value),

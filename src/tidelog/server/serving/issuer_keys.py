@@ -68,7 +68,7 @@ def fetch(url: str, over: urllib.request.BaseHandler | None = None) -> bytes:
 
 def fetch_with(settings: OAuthSettings) -> Fetch:
     """A fetch with the listener's TLS settings, whose files are read each time. ConfigError for settings that do not exist."""
-    if not settings.tls:
+    if not settings.tls or settings.url.lower().startswith("file:"):
         return fetch
     tls = parse_tls(dict(settings.tls))
     return lambda url: fetch(url, urllib.request.HTTPSHandler(context=tls_context(tls)))

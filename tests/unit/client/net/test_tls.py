@@ -64,6 +64,10 @@ def test_a_text_as_a_properties_file_writes_it_is_named_as_that(certificate: Pat
             tls_context(tls)
 
 
+def test_a_backslash_beside_the_certificate_is_none_of_a_properties_file(certificate: Path) -> None:
+    tls_context(Tls(ca_text="subject=O = Acme\\, Inc\n" + certificate.read_text()))
+
+
 def test_certificates_that_cannot_be_read_are_told() -> None:
     with pytest.raises(ConfigError, match="cannot be used"):
         tls_context(Tls(ca_file="/nowhere.pem"))

@@ -17,7 +17,7 @@ from tidelog.broker.loggers import LevelChange
 from tidelog.broker.node import BrokerContext, ControllerSide
 from tidelog.broker.ports import ControllerHandler
 from tidelog.broker.request import Context
-from tidelog.config.dynamic_changes import check_change
+from tidelog.config.dynamic_changes import REPORTERS, check_change
 from tidelog.controller.config_validation import OptionRules
 from tidelog.controller.dynamic_configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
@@ -198,6 +198,8 @@ def _after_changes(ctx: Context, resource: incremental.AlterConfigsResource) -> 
             after[change.name] = change.value
         elif change.config_operation == AlterConfigOp.DELETE:
             after.pop(change.name, None)
+        elif change.config_operation == AlterConfigOp.APPEND and change.name == REPORTERS:
+            after[change.name] = change.value or ""  # of classes none can be loaded, whatever they are appended to
     return after
 
 
