@@ -10,11 +10,14 @@ ARGS ?=
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.run: pyproject.toml
+# Each is compiled into the package where there is a compiler; without one the Python beside it does the same.
+COMPILED := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
+
+$(VENV)/.run: pyproject.toml tools/build_extension.py $(COMPILED)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Python's venv module is missing: install python3-venv, or give another Python: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@TIDELOG_PURE=1 $(BIN)/python -m pip install -q --disable-pip-version-check -e .  # a broker needs no compiled decoder
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
@@ -22,7 +25,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	@touch $@
 
-$(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/_rows.pyx $(VENV)/.dev
+$(VENV)/.spark: pyproject.toml $(VENV)/.dev
 	@echo "installing PySpark ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline,demo,delta,iceberg,test,dev]'
 	@touch $@
@@ -230,4 +233,5 @@ fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (
 	PYTHONPATH=. $(BIN)/python tools/fuzz.py $(or $(SECONDS),600)
 
 clean: ## Removes the environment and caches; data is left alone
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/tidelog/spark/*.so
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find src -name '*.so' -delete
