@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,10 +136,13 @@ $(VENV)/.site: pyproject.toml $(VENV)/.run
 site: $(VENV)/.site ## The documentation with search and API pages, in build/site; links are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
 
-bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds, then the rows of bench-tls; an hour and more
+bench: $(VENV)/.dev ## tidelog beside a warm Apache Kafka and a C limit, into docs/benchmarks.md and .json; goes on where it was ended (ARGS='--rows REGEX', ARGS=--help)
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.warm --json docs/benchmarks.json --write docs/benchmarks.md $(ARGS)
+
+bench-cold: $(VENV)/.dev ## tidelog beside an Apache Kafka that is fresh in each round: start, memory, failover, Java's clients; an hour
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
-	$(BIN)/python -m bench.secure
 
 bench-tls: $(VENV)/.dev ## TLS and SASL_SSL beside a warm Apache Kafka and a C limit, into docs/benchmarks.md; fifteen minutes (ARGS=--short; needs libssl-dev)
 	$(BIN)/python tools/jars.py
@@ -156,9 +159,9 @@ bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Ap
 bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench-pair OLD=v1 NEW=HEAD; twenty minutes (ARGS='--count instructions', ARGS=--help)
 	$(BIN)/python -m bench.pair $(or $(OLD),$(error say which revisions: make bench-pair OLD=v1 NEW=HEAD)) $(or $(NEW),HEAD) $(ARGS)
 
-bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
+bench-smoke: $(VENV)/.dev ## The harnesses of bench and bench-tls, one short round: do they run (ARGS='--rows REGEX')
 	$(BIN)/python tools/jars.py
-	$(BIN)/python -m bench --smoke $(ARGS)
+	$(BIN)/python -m bench.warm --smoke $(ARGS)
 	$(BIN)/python -m bench.secure --short
 
 compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS='--nodes 3 NAME...')
