@@ -136,7 +136,7 @@ $(VENV)/.site: pyproject.toml $(VENV)/.run
 site: $(VENV)/.site ## The documentation with search and API pages, in build/site; links are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
 
-bench: $(VENV)/.dev ## tidelog beside a warm Apache Kafka and a C limit, into docs/benchmarks.md and .json; goes on where it was ended (ARGS='--rows REGEX', ARGS=--help)
+bench: $(VENV)/.dev ## tidelog beside a warm Apache Kafka and a C limit, into docs/benchmarks.md and .json; resumes where it was ended (ARGS='--rows REGEX', ARGS=--help)
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench.warm --json docs/benchmarks.json --write docs/benchmarks.md $(ARGS)
 

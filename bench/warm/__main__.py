@@ -6,7 +6,7 @@ rounds' paired ratios, with the exact interval of the sign test. A round does no
 machine; a row gets up to four more rounds until as many as asked for count.
 
 All samples are in the file of --json, whole after each round. Rows that it has in full, of this commit and machine, are not
-measured again: the same command goes on where it was ended.
+measured again: the same command resumes where it was ended.
 
 Exit status: 0, or 1 when something is wrong, or 3 when a row that was measured is void.
 """
@@ -167,7 +167,7 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return BROKEN
     except KeyboardInterrupt:
-        print(f"bench: interrupted; the same command goes on with {path}", file=sys.stderr)
+        print(f"bench: interrupted; the same command resumes from {path}", file=sys.stderr)
         return BROKEN
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The file of results: every sample of every row, whole after each round, so that a run that ended goes on where it was.
+"""The file of results: every sample of every row, whole after each round, so that a run resumes where it was ended.
 
 A row's rounds belong to one commit on one machine. A row that was measured on another is measured from its first round; the
 others stay as they are, with the commit that they are of.

@@ -1,4 +1,4 @@
-"""What becomes of samples beside a warm Kafka: bars, rounds that count, the file that a run goes on with, the page."""
+"""What becomes of samples beside a warm Kafka: bars, rounds that count, the file that a run resumes from, the page."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_remarks_name_busy_generators_and_a_kafka_that_was_not_steady() -> None:
     assert "produce: a round failed: a node ended" in said
 
 
-def test_a_run_goes_on_where_its_file_ends(tmp_path: Path) -> None:
+def test_a_run_resumes_where_its_file_ends(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     first = Results.load(path)
     first.record("produce", "abc", "machine").warm.append([2.0])
