@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -196,6 +196,9 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
+
+alerts: $(VENV)/.dev ## promtool on the alert rules of tidelog dashboards, with a history for each (needs Debian's prometheus; ARGS='--promtool PATH')
+	$(BIN)/python -m tests.alerts $(ARGS)
 
 kerberos: $(VENV)/.dev ## Clients of six kinds, and nodes among each other, with tickets of a real KDC; two to four minutes (needs Debian's packages, tests/kerberos/logins.py names them)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[kerberos]'
