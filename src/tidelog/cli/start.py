@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
@@ -31,9 +32,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tidelog.server.cluster.controller_node import ControllerNode
+    from tidelog.server.installation import Place
+
+log = logging.getLogger(__name__)
 
 DEFAULT_DATA = "data"
 """The data directory of a node without settings."""
+AUTO, MOST_PROCESSES = 0, 256
+"""(AUTO: as many processes as cores.)"""
+PLACE, OTHERS = "TIDELOG_PROCESS", "processes"
+"""As in ``server.installation`` and ``cli.processes.layout``, which a single node does not import."""
 SWITCH_S = 0.0005
 REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLevel, KafkaError)
 """Reasons why a node cannot start; one line each, and exit code 1."""
@@ -44,29 +52,89 @@ REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLev
 @click.option("--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file.")
 @click.option("--data", metavar="DIR", help=f"Where to keep the data: log.dirs. [{DEFAULT_DATA}, without a file]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on localhost:PORT; 0 takes a free port. [9092]")
-def command(properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> None:
-    """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092."""
-    start(properties, overrides, data, port)
+@click.option(
+    "--processes",
+    metavar="N|auto",
+    callback=lambda _, __, text: _count(text),
+    help="Run N nodes as one installation, one for each core with auto. [1]",
+)
+def command(
+    properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None, processes: int | None
+) -> None:
+    """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092.
+
+    With --processes, N nodes of one cluster with the same settings, which clients reach by the same address.
+    """
+    start(properties, overrides, data, port, processes)
 
 
-def start(properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> NoReturn:
-    """Runs a node until a signal, and exits: with 1 when it cannot start or has failed."""
+def start(
+    properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None, processes: int | None = None
+) -> NoReturn:
+    """Runs a node until a signal, and exits: with 1 when it cannot start or has failed. ``processes``: how many; AUTO for as
+    many as there are cores."""
     began = time.perf_counter()
+    place = None
+    if PLACE in os.environ:
+        from tidelog.server import installation  # one of several processes
+
+        place = installation.place()
     try:
         given = _settings(properties, overrides, data, port)
         machine = ThisMachine()
         found = resolve(given, machine)
+        if place is None and processes not in (None, 1):
+            _execute_supervisor(properties, given, found, processes, began)
         config = BrokerConfig.from_properties(found.settings, found.provided)
         config.warnings += tuple(unresolved(given))
-        logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
+        if place is None:
+            logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
+        else:
+            # The first process alone logs what happens in the cluster.
+            others = "" if place.first else "tidelog.server.cluster.state_change_logger=warning,"
+            logging_setup.set_up(others + config.tidelog_log_level, config.tidelog_log_format, node_id=place.node_id)
+        if place is None and any(os.path.isdir(os.path.join(each, OTHERS)) for each in config.log_dirs or config.log_dir):
+            from tidelog.cli.processes.preparing import check_alone
+
+            check_alone(config)
         _warn_of_readers(properties, given, found, machine)
     except ConfigError as error:
-        _refuse(error)
-    sys.exit(run(config, began))
+        _refuse(error, place)
+    sys.exit(run(config, began, place))
 
 
-def run(config: BrokerConfig, began: float) -> int:
-    """Serves until a signal; returns the exit code."""
+def _count(text: str | None) -> int | None:
+    """The value of ``--processes``."""
+    if text == "auto":
+        return AUTO
+    if text is None or (text.isdecimal() and 1 <= int(text) <= MOST_PROCESSES):
+        return None if text is None else int(text)
+    raise click.BadParameter(f"{text!r} is neither auto nor a number from 1 to {MOST_PROCESSES}", param_hint="--processes")
+
+
+def _execute_supervisor(properties: str | None, given: Mapping[str, str], found: Resolved, count: int, began: float) -> None:
+    """Becomes the supervisor of several processes; returns when one is enough. ConfigError when they cannot be started."""
+    from tidelog.cli.processes import machine, preparing
+
+    config = BrokerConfig(found.settings)
+    logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
+    if count == AUTO:
+        count = preparing.enough(config, machine.cores())
+    elif count > machine.cores():
+        log.warning(
+            "--processes %d is more than the %d core(s) that can be used: no more is served with it", count, machine.cores()
+        )
+    if count > 1:
+        in_file = {} if properties is None else parse(text_of(properties))
+        flags = {name: value for name, value in given.items() if in_file.get(name) != value}
+        try:
+            preparing.execute(preparing.Request(properties, found, flags, count, began), config)
+        except StorageFailure as error:
+            _refuse(error)
+
+
+def run(config: BrokerConfig, began: float, place: Place | None = None) -> int:
+    """Serves until a signal; returns the exit code. ``place``: of one among several processes."""
     # Requests, and a metadata snapshot that is read, create few cycles but many objects: a cycle collection every 700 objects
     # costs a fifth of a large fetch.
     gc.set_threshold(10_000, 20, 50)
@@ -74,7 +142,7 @@ def run(config: BrokerConfig, began: float) -> int:
     asyncio.set_event_loop(loop)
     runtime = LoopRuntime(loop)
     try:
-        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began))
+        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began, place))
     finally:
         loop.run_until_complete(runtime.close())
         loop.close()
@@ -89,17 +157,22 @@ def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
     return ControllerNode(config, runtime)
 
 
-async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float) -> int:
+async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float, place: Place | None) -> int:
     stop = asyncio.Event()
     for number in ending_signals():
         on_signal(runtime.loop, number, stop.set)
+    link = None
+    if place is not None and isinstance(node, Node):
+        from tidelog.server.installation import SupervisorLink
+
+        link = SupervisorLink(place, runtime, opened=node.accept_shared, gone=stop.set)
     try:
         if not await _started(node, stop):
             return 0
     except REFUSALS as error:
-        _say(error)
+        _say(error, place)
         return 1
-    for warning in node.config.warnings:
+    for warning in node.config.warnings if place is None or place.first else ():
         logging.getLogger("tidelog").warning("%s", warning)
     # Objects that exist now stay: the collector need not scan them again.
     gc.collect()
@@ -108,7 +181,12 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     # releases the interpreter, and would otherwise wait that long to get it back.
     sys.setswitchinterval(SWITCH_S)
     seconds = time.perf_counter() - began
-    print(ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds), flush=True)
+    line = ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds)
+    if link is None:
+        print(line, flush=True)
+    else:
+        log.info("%s", line)
+        link.ready()
     ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     began = time.perf_counter()
@@ -166,11 +244,12 @@ def _warn_of_readers(path: str | None, given: Mapping[str, str], found: Resolved
         warn_of_readers(each)
 
 
-def _refuse(error: Exception) -> NoReturn:
-    _say(error)
+def _refuse(error: Exception, place: Place | None = None) -> NoReturn:
+    _say(error, place)
     sys.exit(1)
 
 
-def _say(error: Exception) -> None:
+def _say(error: Exception, place: Place | None = None) -> None:
+    node = "" if place is None else f"node {place.node_id}: "
     for line in str(error).splitlines():
-        print(f"tidelog: {line}", file=sys.stderr)
+        print(f"tidelog: {node}{line}", file=sys.stderr)

@@ -49,6 +49,9 @@ OPTIONS = (
     Option("tidelog.http.basic.credentials.file", STRING, None, MEDIUM, READ_ONLY,
            "A file with lines name:password, of which clients of tidelog.http.listener present one as Authorization: Basic. With "
            "tidelog.http.bearer.token.file, either will do."),
+    Option("tidelog.processes.port.step", INT, 10, LOW, READ_ONLY,
+           "With tidelog start --processes N: how far the ports of a process are above those of the one before. The first one's "
+           "are as far above the ports of listeners, where clients of all processes come in.", check=Between(1, 1000)),
     Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
            "The log level on standard error: debug, info, warning or error, with other levels for single loggers, such as "
            "info,tidelog.storage=debug."),

@@ -428,6 +428,7 @@ class TidelogOptionsValues:
     tidelog_max_unauthenticated_connections_per_ip: int
     tidelog_oauthbearer_accept_any_issuer_and_audience: bool
     tidelog_oauthbearer_groups_claim_name: str | None
+    tidelog_processes_port_step: int
     tidelog_proxy_protocol_networks: str
     tidelog_scram_changes_end_sessions: bool
     tidelog_scrub_interval_ms: int

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ConfigError, StorageFailure
-from tidelog.model.ports import FileSystem
+from tidelog.model.ports import FileSystem, Rng
 from tidelog.server import component_settings
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.securing import check_stores
@@ -69,7 +69,7 @@ def open_logs(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem) -> Ope
     stays locked."""
     paths = component_settings.log_dirs(config)
     if config.embedded and not any(fs.exists(f"{path}/{META_PROPERTIES}") for path in paths):
-        _format(config, runtime, fs, paths)
+        format_new(config, fs, paths, rng=runtime.rng, now_ms=runtime.now_ms())
     served = ServedImage()
 
     def config_for(topic: str) -> LogConfig:
@@ -93,9 +93,10 @@ def open_logs(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem) -> Ope
         raise
 
 
-def _format(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem, dirs: tuple[str, ...]) -> None:
-    """Formats a new cluster of one node, but only without ``process.roles``. Other nodes are formatted by their operator, so that
-    a mistyped path does not start a second cluster."""
+def format_new(config: BrokerConfig, fs: FileSystem, dirs: tuple[str, ...], *, rng: Rng, now_ms: int) -> None:
+    """Formats a new cluster of one controller; only for settings without ``process.roles``. Other nodes are formatted by their
+    operator, so that a mistyped path does not start a second cluster. Blocks. ConfigError for a dir that holds partitions;
+    StorageFailure."""
     from tidelog.raft.format import FormatRequest, format_dirs  # Only the first start needs it.
 
     check_stores(config)
@@ -107,7 +108,7 @@ def _format(config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem, dirs: tu
                     f"log.dirs: {path} has no {META_PROPERTIES}, but holds {found}: a new cluster would lose it. "
                     f"Restore {META_PROPERTIES}, or move the directory away."
                 )
-        result = format_dirs(fs, request, rng=runtime.rng, now_ms=runtime.now_ms())
+        result = format_dirs(fs, request, rng=rng, now_ms=now_ms)
     except OSError as problem:
         raise StorageFailure(dirs[0], f"cannot be formatted: {problem}") from problem
     log.info("formatted %s for a new cluster, %s", ", ".join(dirs), result.cluster_id)

@@ -29,8 +29,10 @@ _OPTION: Final = "tidelog.log.level"
 class TextFormatter(logging.Formatter):
     """``2026-11-21 12:37:31,123 INFO tidelog.server.node: message``, in UTC."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    def __init__(self, node_id: int | None = None) -> None:
+        """``node_id``: of one among several processes that write the same log; each line then has it behind the level."""
+        node = "" if node_id is None else f"[node {node_id}] "
+        super().__init__(f"%(asctime)s %(levelname)s {node}%(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return f"{time.strftime(datefmt or '%Y-%m-%d %H:%M:%S', time.gmtime(record.created))},{int(record.msecs):03d}"
@@ -51,10 +53,16 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """One object per line: time (UTC, ISO 8601), level, logger, message, and the traceback of an exception or the stack."""
 
+    def __init__(self, node_id: int | None = None) -> None:
+        """``node_id``: as for text; the value of ``node``."""
+        super().__init__()
+        self._node = {} if node_id is None else {"node": node_id}
+
     def format(self, record: logging.LogRecord) -> str:
         entry = {
             "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname,
+            **self._node,
             "logger": record.name,
             "message": record.getMessage(),
         }
@@ -80,11 +88,12 @@ def parse_levels(text: str) -> dict[str, int]:
     return levels
 
 
-def set_up(levels: str = "info", form: str = "text", stream: TextIO | None = None) -> None:
-    """Sends all logs to ``stream`` (standard error) in this format, at these levels. May be called again."""
+def set_up(levels: str = "info", form: str = "text", stream: TextIO | None = None, node_id: int | None = None) -> None:
+    """Sends all logs to ``stream`` (standard error) in this format, at these levels. ``node_id``: see ``TextFormatter``. May be
+    called again."""
     parsed = parse_levels(levels)
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.setFormatter(JsonFormatter(node_id) if form == "json" else TextFormatter(node_id))
     root = logging.getLogger()
     for old in root.handlers[:]:
         if isinstance(old.formatter, TextFormatter | JsonFormatter):

@@ -214,6 +214,12 @@ class Node:
             previous_broker_epoch=previous_broker_epoch(logs.manager.dirs),
         )
 
+    def accept_shared(self, sockets: Mapping[str, socket.socket]) -> None:
+        """Accepts clients from sockets that other processes accept from, too, by listener name."""
+        for listener in self.listeners:
+            if listener.name in sockets:
+                listener.accept_also(sockets[listener.name])
+
     async def stop(self) -> None:
         """Stops the components in order; errors are logged and the stop continues."""
         parts = self.parts

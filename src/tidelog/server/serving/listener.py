@@ -153,7 +153,7 @@ class Listener:
         self._connected: Callable[[str], int] | None = None
         self._held: dict[Transport, tuple[Alarm, str]] = {}
         self.newcomers = Newcomers(name, runtime.real_ms)
-        self._listening = listening
+        self._listening = [listening]
         self._count = count
         self._own = ConnectionCount(count.windows)
         self._opened = False
@@ -207,7 +207,7 @@ class Listener:
     def open(self) -> None:
         """Lets clients connect and wait for ``start``. ConfigError when another process has begun to listen on the address."""
         try:
-            self._listening.listen(self._limits.backlog)
+            self._listening[0].listen(self._limits.backlog)
         except OSError as error:
             raise unavailable(self.name, error) from error
         self._opened = True
@@ -219,8 +219,15 @@ class Listener:
         if not self._opened:
             self.open()
         self._accepting = True
-        self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+        self._accept_again()
         self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)
+
+    def accept_also(self, listening: socket.socket) -> None:
+        """Accepts from one more socket, which listens already; other processes may accept from it, too."""
+        listening.setblocking(False)
+        self._listening.append(listening)
+        if self._accepting:
+            self.runtime.loop.add_reader(listening.fileno(), self._accept, listening)
 
     def stop_accepting(self) -> None:
         """Accepts no more; existing connections stay open."""
@@ -228,14 +235,15 @@ class Listener:
             self._sweeping.cancel()
         if self._accepting:
             self._accepting = False
-            self.runtime.loop.remove_reader(self._listening.fileno())
+            self._accept_nothing()
         for held in list(self._held):
             self._end_held(held)
         if self.proxied is not None:
             self.proxied.close()
         if self._handshakes is not None:
             self._handshakes.close()
-        self._listening.close()
+        for listening in self._listening:
+            listening.close()
 
     async def drain(self, timeout_s: float) -> None:
         """Lets every connection finish its current request, then closes it; after ``timeout_s`` seconds closes the rest."""
@@ -263,10 +271,10 @@ class Listener:
         if not self.connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             try:
-                connected, address = self._listening.accept()
+                connected, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -306,12 +314,17 @@ class Listener:
         self._pause_for(PAUSE_S)
 
     def _pause_for(self, wait_s: float) -> None:
-        self.runtime.loop.remove_reader(self._listening.fileno())
+        self._accept_nothing()
         self.runtime.loop.call_later(wait_s, self._accept_again)
+
+    def _accept_nothing(self) -> None:
+        for listening in self._listening:
+            self.runtime.loop.remove_reader(listening.fileno())
 
     def _accept_again(self) -> None:
         if self._accepting:
-            self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+            for listening in self._listening:
+                self.runtime.loop.add_reader(listening.fileno(), self._accept, listening)
 
     def _accepted(self, connected: socket.socket, host: str) -> None:
         limits = self._limits

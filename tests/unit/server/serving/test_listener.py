@@ -280,7 +280,7 @@ def test_the_last_descriptors_are_not_given_to_clients(world: World, monkeypatch
 def test_without_descriptors_accepting_pauses_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     listener = world.listen()
     monkeypatch.setattr("tidelog.server.serving.listener.PAUSE_S", 0.0)
-    real = listener._listening
+    (real,) = listener._listening
     fails = [OSError(errno.EMFILE, "Too many open files")]
 
     class Exhausted:
@@ -292,13 +292,35 @@ def test_without_descriptors_accepting_pauses_and_goes_on(world: World, monkeypa
         def __getattr__(self, name: str) -> Any:
             return getattr(real, name)
 
-    monkeypatch.setattr(listener, "_listening", Exhausted())
+    monkeypatch.setattr(listener, "_listening", [Exhausted()])
+    listener._accept_again()
 
     async def main() -> None:
         assert await world.served(await world.connect(listener))
         assert fails == []
 
     world.run(main)
+
+
+def test_a_listener_accepts_also_from_a_socket_that_it_shares(world: World) -> None:
+    listener = world.listen(max_connections=2)
+    shared = socket.create_server(("127.0.0.1", 0))
+    other = shared.dup()
+
+    async def main() -> None:
+        listener.accept_also(shared)
+        assert await world.served(await world.connect(listener))
+        client = socket.create_connection(shared.getsockname())
+        client.setblocking(False)
+        assert await world.served(client)
+        assert not await world.served(await world.connect(listener)), "the limits are those of both"
+        listener.stop_accepting()
+        client.close()
+
+    world.run(main)
+    # The other process's descriptor still listens.
+    assert shared.fileno() == -1 and other.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+    other.close()
 
 
 def test_draining_closes_all_connections(world: World) -> None:

@@ -1,0 +1,87 @@
+"""``tidelog start --processes N``: one address, killed processes and supervisors, growth, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from tests.node.installation import BOUND_S, Installation, Writer, installed, missing
+
+
+def test_nothing_acknowledged_is_lost_when_processes_and_their_supervisor_are_killed(tmp_path: Path) -> None:
+    with installed(tmp_path, 2) as running:
+        running.create("t", 4, 2)
+        writer = Writer(running.bootstrap, "t")
+        writer.write(500)
+        for node_id in (2, 1):
+            writer.write(500)
+            running.kill(node_id)
+        writer.write(500)
+        running.kill_supervisor()
+        writer.write(500)
+        # The processes stop in order by themselves; the next supervisor waits for them.
+        running.start()
+        writer.flush()
+        writer.write(500)
+        pids = list(running.pids().values())
+        running.kill_supervisor()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        writer.write(500)
+        running.start()
+        writer.flush()
+        assert missing(running.bootstrap, "t", writer.acknowledged) == set()
+
+
+def test_a_killed_supervisor_leaves_processes_that_stop_in_order(tmp_path: Path) -> None:
+    with installed(tmp_path, 2) as running:
+        running.kill_supervisor()
+        running.until(lambda: not running.pids())
+        assert running.clean(1) and running.clean(2)
+
+
+def test_the_first_contact_goes_on_while_any_one_process_is_stopped(tmp_path: Path) -> None:
+    with installed(tmp_path, 2) as running:
+        for node_id in (1, 2):
+            pid = running.pid(node_id)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            # Refused by neither: the other process accepts, or the next one does.
+            brokers = AdminClient({"bootstrap.servers": running.bootstrap}).list_topics(timeout=BOUND_S).brokers
+            assert {each.port for each in brokers.values()} <= {running.port + 10, running.port + 20}
+            running.until(lambda node_id=node_id: f"node {node_id} serves again" in running.said())
+        assert "was ended by signal 9 (SIGKILL); it is started again now" in running.said()
+
+
+def test_a_node_grows_to_an_installation_which_does_not_shrink_by_itself(tmp_path: Path) -> None:
+    running = Installation(tmp_path, 1)
+    with installed(tmp_path, 1) as alone:
+        running.port, running.bootstrap = alone.port, alone.bootstrap
+        alone.create("old", 2, 1)
+        writer = Writer(alone.bootstrap, "old")
+        writer.write(200)
+        writer.flush()
+    with installed(tmp_path, 3) as grown:
+        assert missing(grown.bootstrap, "old", writer.acknowledged) == set()
+        grown.create("new", 6, 3)
+        described = AdminClient({"bootstrap.servers": grown.bootstrap}).list_topics("new", timeout=BOUND_S)
+        assert {each.leader for each in described.topics["new"].partitions.values()} == {1, 2, 3}
+        assert "is in use by the installation of process" in grown.refused(3)
+    for count in (None, 1, 2):
+        told = running.refused(count)
+        assert "tidelog drain 3" in told and "start with --processes 2" in told, told
+
+
+def test_what_keeps_an_installation_from_starting_is_told_in_a_line(tmp_path: Path) -> None:
+    running = Installation(tmp_path, 2)
+    with socket.create_server(("127.0.0.1", running.port)):
+        assert f"PLAINTEXT://localhost:{running.port}: the port is in use" in running.refused(2)
+    with socket.create_server(("127.0.0.1", running.port + 20)):
+        told = running.refused(2)
+        assert f"tidelog: node 2: listener PLAINTEXT://localhost:{running.port + 20}: the port is in use" in told
+        assert "node 2 ended with exit code 1; the start is given up" in told
+    assert not running.pids()

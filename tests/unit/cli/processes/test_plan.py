@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from tidelog.cli.processes.plan import Plan, Started
+
+
+def test_a_plan_is_read_as_it_was_written() -> None:
+    plan = Plan(
+        (Started(1, ("a", "b")), Started(2, ("c",))),
+        ("PLAINTEXT://h:1",),
+        {"PLAINTEXT": 5},
+        6,
+        7,
+        "/d/processes",
+        "info",
+        "json",
+        1.5,
+    )
+    assert Plan.from_json(plan.to_json()) == plan
