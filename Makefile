@@ -5,16 +5,19 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.run: pyproject.toml
+# Each is compiled into the package where there is a compiler; without one the Python beside it does the same.
+COMPILED := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
+
+$(VENV)/.run: pyproject.toml tools/build_extension.py $(COMPILED)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Python's venv module is missing: install python3-venv, or give another Python: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@TIDELOG_PURE=1 $(BIN)/python -m pip install -q --disable-pip-version-check -e .  # a broker needs no compiled decoder
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
@@ -22,7 +25,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	@touch $@
 
-$(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/_rows.pyx $(VENV)/.dev
+$(VENV)/.spark: pyproject.toml $(VENV)/.dev
 	@echo "installing PySpark ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline,demo,delta,iceberg,test,dev]'
 	@touch $@
@@ -133,10 +136,13 @@ $(VENV)/.site: pyproject.toml $(VENV)/.run
 site: $(VENV)/.site ## The documentation with search and API pages, in build/site; links are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
 
-bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds, then the rows of bench-tls; an hour and more
+bench: $(VENV)/.dev ## tidelog beside a warm Apache Kafka and a C limit, into docs/benchmarks.md and .json; resumes where it was ended (ARGS='--rows REGEX', ARGS=--help)
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.warm --json docs/benchmarks.json --write docs/benchmarks.md $(ARGS)
+
+bench-cold: $(VENV)/.dev ## tidelog beside an Apache Kafka that is fresh in each round: start, memory, failover, Java's clients; an hour
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
-	$(BIN)/python -m bench.secure
 
 bench-tls: $(VENV)/.dev ## TLS and SASL_SSL beside a warm Apache Kafka and a C limit, into docs/benchmarks.md; fifteen minutes (ARGS=--short; needs libssl-dev)
 	$(BIN)/python tools/jars.py
@@ -153,9 +159,9 @@ bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Ap
 bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench-pair OLD=v1 NEW=HEAD; twenty minutes (ARGS='--count instructions', ARGS=--help)
 	$(BIN)/python -m bench.pair $(or $(OLD),$(error say which revisions: make bench-pair OLD=v1 NEW=HEAD)) $(or $(NEW),HEAD) $(ARGS)
 
-bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
+bench-smoke: $(VENV)/.dev ## The harnesses of bench and bench-tls, one short round: do they run (ARGS='--rows REGEX')
 	$(BIN)/python tools/jars.py
-	$(BIN)/python -m bench --smoke $(ARGS)
+	$(BIN)/python -m bench.warm --smoke $(ARGS)
 	$(BIN)/python -m bench.secure --short
 
 compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS='--nodes 3 NAME...')
@@ -190,6 +196,9 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
+
+alerts: $(VENV)/.dev ## promtool on the alert rules of tidelog dashboards, with a history for each (needs Debian's prometheus; ARGS='--promtool PATH')
+	$(BIN)/python -m tests.alerts $(ARGS)
 
 kerberos: $(VENV)/.dev ## Clients of six kinds, and nodes among each other, with tickets of a real KDC; two to four minutes (needs Debian's packages, tests/kerberos/logins.py names them)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[kerberos]'
@@ -230,4 +239,5 @@ fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (
 	PYTHONPATH=. $(BIN)/python tools/fuzz.py $(or $(SECONDS),600)
 
 clean: ## Removes the environment and caches; data is left alone
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/tidelog/spark/*.so
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	find src -name '*.so' -delete

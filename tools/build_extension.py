@@ -1,7 +1,7 @@
-"""Hatch's build hook: compiles what ``spark`` has in Cython where there is a compiler, and says so where there is none.
+"""Hatch's build hook: compiles the package's Cython modules where there is a compiler, and says so where there is none.
 
-The package is whole without them: ``tidelog.spark.columns`` and ``rows`` do the same in Python, several times slower. So nothing
-here may fail an installation. ``TIDELOG_PURE=1`` leaves the extension out on purpose.
+The package is whole without them: beside each ``_name.pyx`` stands Python that does the same, several times slower. So nothing
+here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose.
 """
 
 from __future__ import annotations
@@ -10,39 +10,55 @@ import os
 import shutil
 import sys
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = Path("src/tidelog/spark")
-NAMES = ("_columns", "_rows")
+PACKAGES = Path("src")
+SOURCES = ("*.pyx", "*.pxd", "*.pxi")
 
 
 def pure() -> bool:
-    """Whether the user wants no extension."""
+    """Whether the user wants no compiled modules."""
     return os.environ.get("TIDELOG_PURE") == "1"
 
 
-def compile_extensions(root: Path, target: Path) -> list[Path]:
-    """The compiled modules, in ``target``. Raises whatever Cython and the compiler raise."""
+def sources(root: Path, *patterns: str) -> list[Path]:
+    """The Cython files of the package, relative to ``src``, in order."""
+    folder = root / PACKAGES
+    return sorted(path.relative_to(folder) for pattern in patterns for path in folder.rglob(pattern))
+
+
+def compile_extensions(root: Path, target: Path, flags: tuple[str, ...] = ("-O2", "-g0")) -> dict[Path, Path]:
+    """Compiles in ``target``: for each compiled module its file there, by its place relative to ``src``. Raises whatever Cython
+    and the compiler raise."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
-    flags = ["-O2", "-g0"] if os.name == "posix" else []
-    wanted = []
-    for name in NAMES:
-        pyx = target / f"{name}.pyx"
-        shutil.copy2(root / FOLDER / pyx.name, pyx)
-        wanted.append(Extension(f"tidelog.spark.{name}", [str(pyx)], extra_compile_args=flags))
-    extensions = cythonize(wanted, build_dir=str(target), quiet=True)
+    for path in sources(root, *SOURCES):
+        copy = target / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / PACKAGES / path, copy)
+    for folder in {parent for path in sources(root, *SOURCES) for parent in path.parents if parent.name}:
+        (target / folder / "__init__.pxd").touch()  # a package to Cython, so that modules find each other's declarations
+    wanted = [
+        Extension(
+            ".".join(path.with_suffix("").parts),
+            [str(target / path)],
+            extra_compile_args=list(flags if os.name == "posix" else ()),
+        )
+        for path in sources(root, "*.pyx")
+    ]
+    extensions = cythonize(wanted, include_path=[str(target)], build_dir=str(target / "c"), quiet=True)
     command = build_ext(Distribution({"name": "tidelog", "ext_modules": extensions}))
     command.build_lib = str(target / "lib")
     command.build_temp = str(target / "temp")
     command.ensure_finalized()
     command.run()
-    return [Path(command.get_ext_fullpath(extension.name)) for extension in wanted]
+    built = [Path(command.get_ext_fullpath(extension.name)) for extension in wanted]
+    return {path.relative_to(target / "lib"): path for path in built}
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -64,18 +80,21 @@ class CustomBuildHook(BuildHookInterface):
             Exception,
             SystemExit,
         ) as error:  # no compiler, no headers, no Cython
-            print(f"tidelog: without compiled modules, topics in Spark are slower ({error})", file=sys.stderr)
+            print(f"tidelog: installed without compiled modules, which only makes it slower ({error})", file=sys.stderr)
             shutil.rmtree(scratch, ignore_errors=True)
             return
         if version == "editable":
-            for module in built:
-                shutil.copy2(module, root / FOLDER / module.name)
+            for place, module in built.items():
+                # A running process has the old file mapped: replace it, never write into it.
+                beside = root / PACKAGES / place.with_name(f"{place.name}.new")
+                shutil.copy2(module, beside)
+                beside.replace(root / PACKAGES / place)
             shutil.rmtree(scratch, ignore_errors=True)
             return
         self._scratch = scratch
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["force_include"] |= {str(module): f"tidelog/spark/{module.name}" for module in built}
+        build_data["force_include"] |= {str(module): str(PurePosixPath(place)) for place, module in built.items()}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Called when the wheel is written."""

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from bench.pair.checkouts import NoCheckout, checked_out
 from bench.pair.counting import NoValgrind
+from bench.pair.machine import touch_memory
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler, program
 from bench.pair.report import Verdict, counted_rounds, remarks, rows_per_second, table, to_json, verdict
@@ -83,15 +84,6 @@ def enough_room(folder: Path, scale: float) -> None:
     free, wanted = shutil.disk_usage(folder).free, int(FREE_BYTES * max(0.2, scale))
     if free < wanted:
         raise SystemExit(f"{folder} has {free / 2**30:.1f} GiB free, a run needs {wanted / 2**30:.1f}: give another --data")
-
-
-def touch_memory(folder: Path, amount: int) -> None:
-    """Write ``amount`` bytes below ``folder`` and remove them: a virtual machine gets a page from its host on the first use only,
-    and the first rounds would pay for that."""
-    chunk = bytes(1 << 20)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for _ in range(amount // len(chunk)):
-            file.write(chunk)
 
 
 def measured(args: argparse.Namespace, rows: list[Load | Task], path: Path, folder: Path) -> tuple[list[Verdict], list[str]]:

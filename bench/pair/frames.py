@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 3, 18, 19
+PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 18, 19, 20
 CLIENT_ID = b"bench"
 TIMESTAMP_MS = 1_700_000_000_000
 _HEADER = struct.Struct(f">hhih{len(CLIENT_ID)}sB")
@@ -89,10 +89,20 @@ def produce(topic: str, partitions: Sequence[int], records: bytes, acks: int = -
 
 def fetch(topic_id: bytes, partition: int, offset: int, max_bytes: int, least: int, *, max_wait_ms: int = 60_000) -> Frame:
     """Fetch v17 of one partition without a session. An answer of fewer than ``least`` bytes is an error."""
-    body = struct.pack(">iiibii", max_wait_ms, 1, max_bytes, 0, 0, -1) + uvarint(2) + topic_id + uvarint(2)
+    return fetch_several(topic_id, [partition], offset, max_bytes, least, max_wait_ms=max_wait_ms)
+
+
+def fetch_several(
+    topic_id: bytes, partitions: Sequence[int], offset: int, max_bytes: int, least: int, *, max_wait_ms: int = 60_000
+) -> Frame:
+    """Fetch v17 of up to ``max_bytes`` from each of some partitions, all from one offset. The error code that ``load`` looks at
+    and the offset that it may write are those of the first one."""
+    most = max_bytes * len(partitions)
+    body = struct.pack(">iiibii", max_wait_ms, 1, most, 0, 0, -1) + uvarint(2) + topic_id + uvarint(len(partitions) + 1)
     before = 4 + _HEADER.size + len(body)
-    body += struct.pack(">iiqiqi", partition, -1, offset, -1, -1, max_bytes) + _NO_TAGS + _NO_TAGS
-    body += uvarint(1) + compact("") + _NO_TAGS
+    for partition in partitions:
+        body += struct.pack(">iiqiqi", partition, -1, offset, -1, -1, max_bytes) + _NO_TAGS
+    body += _NO_TAGS + uvarint(1) + compact("") + _NO_TAGS
     # correlation id, tags, throttle time, error, session, count of topics, topic, count of partitions, index
     error_at = 4 + 1 + 4 + 2 + 4 + 1 + 16 + 1 + 4
     return Frame(request(FETCH, 17, body), error_at, least, before + 8)
@@ -117,6 +127,17 @@ def create_topic(topic: str, replicas: Sequence[Sequence[int]]) -> bytes:
         body += struct.pack(f">{len(brokers)}i", *brokers) + _NO_TAGS
     body += uvarint(1) + _NO_TAGS + struct.pack(">ib", 30_000, 0) + _NO_TAGS
     return request(CREATE_TOPICS, 7, body)
+
+
+def delete_topic(topic: str) -> bytes:
+    """DeleteTopics v5 of one topic."""
+    return request(DELETE_TOPICS, 5, uvarint(2) + compact(topic) + struct.pack(">i", 30_000) + _NO_TAGS)
+
+
+def deleted(answer: bytes, topic: str) -> int:
+    """The error code in the answer (its length left off) to ``delete_topic``."""
+    at = 4 + 1 + 4 + 1 + len(compact(topic))
+    return int.from_bytes(answer[at : at + 2], "big", signed=True)
 
 
 def created(answer: bytes, topic: str) -> tuple[int, bytes]:

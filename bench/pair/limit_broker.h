@@ -193,42 +193,67 @@ static void produce(Line *line, char *frame) {
     }
 }
 
+typedef struct {
+    Partition *from;
+    off_t position;
+    size_t length, head_length;
+    char head[64];
+} Part;
+
+/* What stands before a partition's records in an answer. */
+static void head_of(Part *part, uint32_t index) {
+    char *out = put32(part->head, index);
+    *out++ = 0;
+    *out++ = 0;
+    out = put64(put64(put64(out, part->from->records), part->from->records), 0);
+    *out++ = 1;
+    out = put_varint(put32(out, UINT32_MAX), part->length + 1);
+    part->head_length = (size_t)(out - part->head);
+}
+
 static void fetch(Line *line, char *frame) {
+    static Part parts[PARTITIONS];
     char *at = body_of(frame) + 4 + 4 + 4 + 1 + 4 + 4; /* max wait, min and max bytes, isolation level, session id and epoch */
     if (varint(&at) != 2) fail("one topic, please");
     char *topic_id = at;
     at += 16;
-    if (varint(&at) != 2) fail("one partition, please");
-    uint32_t index = u32(at);
-    Partition *from = partition(index);
-    int64_t offset = i64(at + 8), most = u32(at + 28);
-    if (offset >= from->records) {
-        memcpy(line->waits, frame, sizeof line->waits);
-        from->waiting = line;
-        return;
+    size_t count = varint(&at) - 1, whole = 0;
+    if (!count || count > PARTITIONS) fail("one to 64 partitions, please");
+    for (size_t i = 0; i < count; i++, at += 4 + 4 + 8 + 4 + 8 + 4 + 1) {
+        Part *part = &parts[i];
+        uint32_t index = u32(at);
+        Partition *from = part->from = partition(index);
+        int64_t offset = i64(at + 8), most = u32(at + 28);
+        part->length = 0;
+        if (offset < from->records) {
+            part->position = offset / from->batch_records * from->batch_bytes;
+            part->length = (size_t)(from->end - part->position < most ? from->end - part->position : most);
+        } else if (count == 1) {
+            memcpy(line->waits, frame, sizeof line->waits);
+            from->waiting = line;
+            return;
+        }
+        head_of(part, index);
+        whole += part->head_length + part->length + 1;
     }
-    off_t position = offset / from->batch_records * from->batch_bytes;
-    int64_t length = from->end - position < most ? from->end - position : most;
     char answer[128], *out = answer + 4;
     memcpy(out, frame + 8, 4);
     memset(out + 4, 0, 1 + 4 + 2 + 4);
     out += 4 + 1 + 4 + 2 + 4; /* tags, throttle time, error, session */
     *out++ = 2;
     memcpy(out, topic_id, 16);
-    out += 16;
-    *out++ = 2;
-    out = put32(out, index);
-    *out++ = 0;
-    *out++ = 0;
-    out = put64(put64(put64(out, from->records), from->records), 0);
-    *out++ = 1;
-    out = put32(out, UINT32_MAX);
-    out = put_varint(out, (size_t)length + 1);
-    put32(answer, (uint32_t)(out - answer - 4 + length + 3));
-    say(line, answer, out, MSG_MORE);
-    say_file(line, from->fd, position, (size_t)length);
-    static const char no_tags[3];
-    say(line, no_tags, no_tags + sizeof no_tags, 0);
+    out = put_varint(out + 16, count + 1);
+    put32(answer, (uint32_t)((size_t)(out - answer - 4) + whole + 2));
+    for (Part *part = parts; part < parts + count; part++) {
+        memcpy(out, part->head, part->head_length);
+        say(line, answer, out + part->head_length, MSG_MORE);
+        if (part->length) say_file(line, part->from->fd, part->position, part->length);
+        out = answer;
+        *out++ = 0; /* tags of the partition */
+    }
+    *out++ = 0; /* of the topic */
+    *out++ = 0; /* of the answer */
+    say(line, answer, out, 0);
 }
 
 /* Takes what has arrived; 0 when the client has gone and the line with it. ``again``: more may be there, unseen by the kernel. */

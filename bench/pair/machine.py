@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -114,3 +115,12 @@ def resident(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise ValueError(f"process {pid} has no resident memory")
+
+
+def touch_memory(folder: Path, amount: int) -> None:
+    """Write ``amount`` bytes below ``folder`` and remove them: a virtual machine gets a page from its host on the first use only,
+    and the first rounds would pay for that."""
+    chunk = bytes(1 << 20)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(amount // len(chunk)):
+            file.write(chunk)

@@ -8,7 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.pair import frames, machine
@@ -39,6 +39,11 @@ class Sample:
     noise: Noise | None = None
     slices: tuple[float, ...] = ()
 
+    @property
+    def user_share(self) -> float:
+        """Of the CPU; ticks are coarse, and in a short sample a difference of two of them may be below zero."""
+        return min(1.0, max(0.0, self.user / ((self.user + self.system) or 1)))
+
     def to_json(self) -> dict[str, object]:
         """As it stands in the file of results."""
         return asdict(self)
@@ -67,20 +72,38 @@ def together(slices: Sequence[Sample]) -> Sample:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadResult:
-    """What the generator says of itself."""
+    """What the generator says: its requests or records, its own CPU seconds, ``moved`` bytes in both directions, and latencies in
+    milliseconds by name where it takes them."""
 
     requests: int
     seconds: float
     user: float
     system: float
+    moved: int = 0
+    latencies: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Requests or records a second."""
+        return self.requests / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        """MB (10^6 bytes) a second, both directions."""
+        return self.moved / self.seconds / 1e6
+
+    def to_json(self) -> dict[str, object]:
+        """As it stands in a file of results."""
+        return {"rate": self.rate, "mb_per_s": self.mb_per_s, "moved": self.moved, "latencies": self.latencies}
 
 
 def parse_load(text: str) -> LoadResult:
     """The line of JSON that ``load`` prints."""
     found = json.loads(text)
-    return LoadResult(int(found["requests"]), found["seconds"], found["user_s"], found["system_s"])
+    moved = found["sent"] + found["received"]
+    return LoadResult(int(found["requests"]), found["seconds"], found["user_s"], found["system_s"], moved)
 
 
 def generate(port: int, wanted: Sequence[Frame], connections: int, in_flight: int, requests: int) -> LoadResult:

@@ -101,6 +101,27 @@ class Server:
             time.sleep(0.05)
         raise Failed(f"topic {topic} was not made ({problem}):\n{self.said()}")
 
+    def await_leaders(self, topic_id: bytes, partitions: int) -> None:
+        """A topic is there before the first node leads all of its partitions. Raises Failed."""
+        deadline = time.monotonic() + START_S
+        for index in range(partitions if self.knows_topics else 0):
+            asked = frames.fetch(topic_id, index, 0, 1, 0, max_wait_ms=0)
+            while self.ask(asked.request)[asked.error_at : asked.error_at + 2] != b"\0\0":
+                if time.monotonic() > deadline:
+                    raise Failed(f"partition {index} has no leader after {START_S:.0f} s:\n{self.said()}")
+                time.sleep(0.02)
+
+    def delete(self, topic: str, files: Path) -> None:
+        """Delete a topic, and wait until nothing of it is left below ``files``: unlinking is CPU of the node that a later sample
+        would show. Raises Failed."""
+        if error := frames.deleted(self.ask(frames.delete_topic(topic)), topic):
+            raise Failed(f"topic {topic} was not deleted: error {error}")
+        deadline = time.monotonic() + START_S
+        while any(files.glob(f"{topic}-*")) or any(files.glob(f"{topic[:200]}*-delete")):
+            if time.monotonic() > deadline:
+                raise Failed(f"files of {topic} are still there after {START_S:.0f} s")
+            time.sleep(0.1)
+
     def await_answer(self) -> None:
         """Until the first node answers ApiVersions. Raises Failed."""
         deadline = time.monotonic() + START_S

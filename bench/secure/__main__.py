@@ -30,9 +30,12 @@ from bench.pair.programs import NoCompiler
 from bench.pair.voids import LEAST_COUNTED
 from bench.secure import sides
 from bench.secure.kernel_tls import kernel_tls
-from bench.secure.report import Findings, document, to_json, write_between_marks
-from bench.secure.rounds import MOST_WARM_RUNS, Measured, one_round, tell, warm_apache
-from bench.secure.rows import ROWS
+from bench.secure.report import MARKS, Findings, document, to_json
+from bench.secure.rounds import one_round, tell, warm_apache
+from bench.secure.rows import ROWS, TlsLoad
+from bench.warm.measured import Measured
+from bench.warm.page import write_between_marks
+from bench.warm.steady import MOST_WARM_RUNS
 from tools.jars import JarsMissing
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -79,7 +82,7 @@ def measured(args: argparse.Namespace, folder: Path, path: Path) -> tuple[str, b
         raise Failed(f"no row has a name that matches {args.rows}")
     pem = sides.make_certificate(folder)
     more = [kernel_tls(), *figures(10_000 if args.scale >= 1 else 1_000).lines()]
-    rounds: list[dict[str, dict[str, Measured]]] = []
+    rounds: list[dict[str, dict[str, Measured[TlsLoad]]]] = []
     most = MOST_WARM_RUNS if args.scale >= 1 else 2
     when = about(args)
     standing = nullcontext() if args.without_apache else warm_apache(rows, folder, pem, args.scale, most)
@@ -122,7 +125,7 @@ def main() -> int:
     print(text)
     tell(f"all samples: {path}")
     if args.write:
-        write_between_marks(args.write, text)
+        write_between_marks(args.write, MARKS, text)
     return VOID if void and args.scale >= 1 else DONE
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from bench.pair.report import GENERATOR_CORES, ratio
 from bench.pair.statistics import Interval, interval
 from bench.pair.voids import counted, reasons
-from bench.secure.rounds import GIB, STEADY, Measured
-from bench.secure.rows import RATE, Row
+from bench.secure.rounds import GIB
+from bench.secure.rows import RATE, Row, TlsLoad
 from bench.secure.sides import APACHE, COPYING, LIMIT, PLAINTEXT, SSL, TIDELOG
+from bench.warm.measured import Measured
+from bench.warm.page import shown, shown_ratio
+from bench.warm.steady import still_falling
 
-Rounds = Sequence[Mapping[str, Mapping[str, Measured]]]
+Rounds = Sequence[Mapping[str, Mapping[str, Measured[TlsLoad]]]]
 MARKS = ("<!-- secure: written by make bench-tls -->", "<!-- end of secure -->")
 SIDES = {LIMIT: "C limit", TIDELOG: "tidelog", APACHE: "Kafka, warm"}
 _WAYS = (
@@ -50,12 +52,12 @@ class Findings:
         """How many rounds of the row count."""
         return len(self._counted[row.name])
 
-    def samples(self, row: Row, side: str) -> list[Measured]:
+    def samples(self, row: Row, side: str) -> list[Measured[TlsLoad]]:
         """Those of the rounds that count; all where none does, for a run that is void."""
         numbers = self._counted[row.name] or range(len(self.rounds))
         return [self.rounds[number][row.name][side] for number in numbers if side in self.rounds[number][row.name]]
 
-    def middle(self, row: Row, side: str, value: Callable[[Measured], float]) -> float | None:
+    def middle(self, row: Row, side: str, value: Callable[[Measured[TlsLoad]], float]) -> float | None:
         """The median; None where the side has no sample."""
         found = [value(each) for each in self.samples(row, side)]
         return statistics.median(found) if found else None
@@ -75,33 +77,17 @@ class Findings:
         return next((row for row in self.rows if (row.kind, row.listener) == (kind, listener)), None)
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def _ratio(found: Interval | None) -> str:
-    return "" if found is None else f"{found.median:.2f} ({found.low:.2f}-{found.high:.2f})"
-
-
 def _cost(findings: Findings, row: Row, side: str) -> str:
     cost = findings.middle(row, side, lambda each: each.sample.cost)
-    share = findings.middle(row, side, _user_share)
+    share = findings.middle(row, side, lambda each: each.sample.user_share)
     if cost is None or share is None:
         return ""
-    return f"{_number(cost)} ({_number(cost * share)} + {_number(cost * (1 - share))})"
-
-
-def _user_share(measured: Measured) -> float:
-    """Ticks are coarse: in a short sample a difference of two of them may be below zero."""
-    sample = measured.sample
-    return min(1.0, max(0.0, sample.user / ((sample.user + sample.system) or 1)))
+    return f"{shown(cost)} ({shown(cost * share)} + {shown(cost * (1 - share))})"
 
 
 def _rate(findings: Findings, row: Row, side: str) -> str:
     by_bytes = row.unit == "GiB"
-    return _number(findings.middle(row, side, lambda each: each.load.mb_per_s if by_bytes else each.rate))
+    return shown(findings.middle(row, side, lambda each: each.load.mb_per_s if by_bytes else each.load.rate))
 
 
 def cost_table(findings: Findings) -> str:
@@ -114,7 +100,7 @@ def cost_table(findings: Findings) -> str:
     ]
     for row in findings.rows:
         cells = [row.name, *(_rate(findings, row, side) for side in SIDES), *(_cost(findings, row, side) for side in SIDES)]
-        ratios = [_ratio(findings.ratio((row, TIDELOG), (row, side))) for side in (APACHE, LIMIT)]
+        ratios = [shown_ratio(findings.ratio((row, TIDELOG), (row, side))) for side in (APACHE, LIMIT)]
         lines.append(f"| {' | '.join([*cells, *ratios])} | {findings.counts(row)} of {len(findings.rounds)} |")
     return "\n".join(lines)
 
@@ -132,7 +118,7 @@ def latency_table(findings: Findings) -> str:
             cells = [f"{row.listener}, {until}"]
             for part in ("p50", "p99", "p999"):
                 key = f"{what}_{part}_ms"
-                cells += [_number(findings.middle(row, side, lambda each, key=key: each.load.latencies[key])) for side in SIDES]
+                cells += [shown(findings.middle(row, side, lambda each, key=key: each.load.latencies[key])) for side in SIDES]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if rows else ""
 
@@ -145,15 +131,9 @@ def sendfile_table(findings: Findings) -> str:
         if row is None or first is None:
             return ""
         base = TIDELOG if side == COPYING else side
-        ratio = _ratio(findings.ratio((row, side), (first, base))) if (listener, side) != (PLAINTEXT, base) else ""
+        ratio = shown_ratio(findings.ratio((row, side), (first, base))) if (listener, side) != (PLAINTEXT, base) else ""
         lines.append(f"| {name} | {_rate(findings, row, side)} | {_cost(findings, row, side)} | {ratio} |")
     return "\n".join(lines)
-
-
-def still_falling(costs: Sequence[float]) -> bool:
-    """Whether costs are lower by 5 % in the last third of the rounds than in the first: the JVM was not warm yet."""
-    part = len(costs) // 3
-    return part > 0 and statistics.median(costs[-part:]) < (1 - STEADY) * statistics.median(costs[:part])
 
 
 def remarks(findings: Findings, warm: Mapping[str, object]) -> Iterator[str]:
@@ -213,12 +193,3 @@ def to_json(findings: Findings, about: str, warm: Mapping[str, object], more: Se
             {row: {side: one.to_json() for side, one in sides.items()} for row, sides in each.items()} for each in findings.rounds
         ],
     }
-
-
-def write_between_marks(page: Path, text: str) -> None:
-    """Put the text into the page. ValueError when it does not have the marks."""
-    before, begin, rest = page.read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not begin or not end:
-        raise ValueError(f"{page} has no section between {MARKS[0]} and {MARKS[1]}")
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")

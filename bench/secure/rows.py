@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.pair import frames
 from bench.pair.frames import Frame
-from bench.pair.processes import Failed, run
+from bench.pair.processes import run
 from bench.pair.rows import BATCH_16K, FETCH_BYTES, FETCH_STEP_BATCHES, FETCH_STEPS, FILL, ONE_RECORD
 from bench.pair.sampling import LOAD_S, LoadResult
 from bench.pair.servers import Server
@@ -35,8 +34,7 @@ from bench.secure.sides import (
 
 RATE = 10_000
 """Records a second of the paced rows."""
-LEADER_S = 60.0
-_STAMP_IN_BATCH = ONE_RECORD.index(b"00000000x")
+STAMP_IN_BATCH = ONE_RECORD.index(b"00000000x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +66,15 @@ class Row:
         return {"produce": "GiB", "fetch": "GiB", "paced": "record"}.get(self.kind, "connection")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TlsLoad(LoadResult):
-    """What the generator says: bytes beside the requests, the cipher, resumed sessions, latencies in milliseconds by name."""
+    """What the generator says beside the rest: the cipher, and how many sessions were resumed."""
 
-    moved: int
-    cipher: str
-    resumed: int
-    latencies: dict[str, float]
+    cipher: str = "none"
+    resumed: int = 0
 
-    @property
-    def mb_per_s(self) -> float:
-        """MB (10^6 bytes) a second, both directions."""
-        return self.moved / self.seconds / 1e6
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "cipher": self.cipher, "resumed": self.resumed}
 
 
 ROWS = (
@@ -112,9 +106,9 @@ def parse(text: str) -> TlsLoad:
         found["user_s"],
         found["system_s"],
         found["sent"] + found["received"],
+        latencies,
         found["cipher"],
         found["resumed"],
-        latencies,
     )
 
 
@@ -127,6 +121,14 @@ def generate(port: int, listener: str, wanted: Sequence[Frame], mode: str, *numb
         return parse(run(command, os.environ, Path.cwd(), LOAD_S))
 
 
+def paced_frames(topic: str, topic_id: bytes, offset: int) -> list[Frame]:
+    """The fetch at the end of the partition, and the produce of one record, into which the moment is written."""
+    asked = frames.produce(topic, [0], ONE_RECORD, acks=1)
+    stamp_at = asked.request.index(ONE_RECORD) + STAMP_IN_BATCH
+    stamped = Frame(asked.request, asked.error_at, asked.least, stamp_at)
+    return [frames.fetch(topic_id, 0, offset, FETCH_BYTES, 0), stamped]
+
+
 class Bench:
     """A row on a server: its topic, its frames, and how much of the topic is written."""
 
@@ -134,30 +136,17 @@ class Bench:
         self.row, self.server = row, server
         self._written = 0
         self._topic_id = server.create(row.topic, row.partitions) if row.kind in {"produce", "fetch", "paced"} else bytes(16)
-        if server.knows_topics and self._topic_id != bytes(16):
-            for index in range(row.partitions):
-                self._await_leader(index)
+        if self._topic_id != bytes(16):
+            server.await_leaders(self._topic_id, row.partitions)
         if row.kind == "fetch":
             self._run(PLAINTEXT, [frames.produce(row.topic, [0], BATCH_16K)], "flood", 1, 4, FILL)
-
-    def _await_leader(self, partition: int) -> None:
-        """A topic is there before the broker leads all of its partitions. Raises Failed."""
-        asked = frames.fetch(self._topic_id, partition, 0, FETCH_BYTES, 0, max_wait_ms=0)
-        deadline = time.monotonic() + LEADER_S
-        while True:
-            code = self.server.ask(asked.request)[asked.error_at : asked.error_at + 2]
-            if code == b"\0\0":
-                return
-            if time.monotonic() > deadline:
-                raise Failed(f"{self.row.topic}-{partition} has no leader after {LEADER_S:.0f} s")
-            time.sleep(0.05)
 
     def run(self, amount: int) -> TlsLoad:
         """That many requests, records or connections."""
         row = self.row
         if row.kind == "paced":
-            fetch = frames.fetch(self._topic_id, 0, self._written, FETCH_BYTES, 0)
-            found = self._run(row.listener, [fetch, self._stamped()], "paced", row.connections, RATE, amount, _STAMP_IN_BATCH)
+            wanted = paced_frames(row.topic, self._topic_id, self._written)
+            found = self._run(row.listener, wanted, "paced", row.connections, RATE, amount, STAMP_IN_BATCH)
             self._written += amount
             return found
         if row.kind in {"produce", "fetch"}:
@@ -175,7 +164,3 @@ class Bench:
             return [frames.produce(row.topic, [index], BATCH_16K, acks=1) for index in range(row.partitions)]
         step, least = FETCH_STEP_BATCHES * 15, FETCH_BYTES - len(BATCH_16K)
         return [frames.fetch(self._topic_id, 0, number * step, FETCH_BYTES, least) for number in range(FETCH_STEPS)]
-
-    def _stamped(self) -> Frame:
-        asked = frames.produce(self.row.topic, [0], ONE_RECORD, acks=1)
-        return Frame(asked.request, asked.error_at, asked.least, asked.request.index(ONE_RECORD) + _STAMP_IN_BATCH)

@@ -132,8 +132,10 @@ class Transactions(Client):
         while not self.stopping.is_set():
             told: list[tuple[KafkaError | None, Any]] = []
             self.producer.begin_transaction()
-            refused, error = self.send(told), None
-            if not refused and (error := self.asked(self.producer.commit_transaction)) is None:
+            refused = self.send(told)
+            # A refusal that arrives between two records makes the next one fail with _STATE; the commit says the reason.
+            error = self.asked(self.producer.commit_transaction) if refused in ("", "_STATE") else None
+            if not refused and error is None:
                 for _, message in told:
                     place = message.topic(), message.partition(), message.offset()
                     self.account.acknowledged(self.name, place, message.value())

@@ -21,7 +21,7 @@ from tidelog.broker.deferred import loaded
 from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
-from tidelog.broker.request_entries import bounded
+from tidelog.broker.request_entries import bounded, decoded
 from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
@@ -84,7 +84,7 @@ class Dispatcher:
         if not served.first <= version <= served.last:
             return self._unsupported(ctx, served)
         try:
-            request = served.read(frame, position, version)
+            request = decoded(served.read, frame, position, version)
         except ProtocolViolation as violation:
             violation.client_id = ctx.client_id
             raise

@@ -35,10 +35,13 @@ def link(folder: Path, names: Iterable[str], scripts: Path, *, force: bool) -> l
     taken = [path for path, target in wanted.items() if os.path.lexists(path) and not _is_link_to(path, target)]
     if taken and not force:
         raise CommandFailed(f"{taken[0]} exists already: remove it, choose another folder, or replace it with --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, target in wanted.items():
-        path.unlink(missing_ok=True)
-        path.symlink_to(target)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, target in wanted.items():
+            path.unlink(missing_ok=True)
+            path.symlink_to(target)
+    except OSError as error:
+        raise CommandFailed(f"{error.filename2 or error.filename} cannot be made: {error.strerror}") from error
     return list(wanted)
 
 

@@ -130,9 +130,11 @@ class ClientConnection:
 
     def _encode(self, request: Message, api_key: int, version: int, write: Write | None = None) -> bytes:
         correlation_id = self._next_correlation
+        frame = encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request, write)
+        # Only now: no answer comes to what cannot be encoded.
         self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
         self._waiting.append((correlation_id, api_key, version))
-        return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request, write)
+        return frame
 
     def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:
         """(API key, version, body) of the next response, for callers that split the frames themselves."""

@@ -7,7 +7,7 @@ element has its own functions, because they run for every element of every messa
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tidelog.model.errors import ProtocolViolation
@@ -26,10 +26,31 @@ from tidelog.protocol.primitives import (
 )
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Buffer)
 _INT32 = struct.Struct(">i")
 _KEPT_COUNTS = 16
 _layouts: dict[tuple[int, str], struct.Struct] = {}
 """Layouts of short arrays: bounded by ``_KEPT_COUNTS`` times the number of types."""
+_left: dict[int, int] = {}
+"""The elements that may still be read from a buffer, by its identity; only of buffers that ``read_at_most`` reads just now."""
+
+
+def read_at_most(elements: int, read: Callable[[B, int, int], T], buf: B, pos: int, version: int) -> T:
+    """``read(buf, pos, version)``; ProtocolViolation as soon as all arrays together, nested ones too, have more ``elements``."""
+    _left[id(buf)] = elements
+    try:
+        return read(buf, pos, version)
+    finally:
+        del _left[id(buf)]
+
+
+def _spend(buf: Buffer, count: int) -> None:
+    left = _left.get(id(buf))
+    if left is None:
+        return
+    if count > left:
+        raise ProtocolViolation(f"a message with an array of {count} elements where {left} more are allowed in all its arrays")
+    _left[id(buf)] = left - max(count, 0)
 
 
 def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[int, int]:
@@ -46,6 +67,8 @@ def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[in
         pos += 4
     if count < -1 or count * smallest > len(buf) - pos:
         raise ProtocolViolation(f"an array of {count} elements where {len(buf) - pos} bytes remain")
+    if _left:
+        _spend(buf, count)
     return count, pos
 
 

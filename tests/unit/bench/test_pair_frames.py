@@ -11,6 +11,7 @@ import pytest
 from bench.pair import frames
 from bench.pair.rows import LOADS, Load
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest
+from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.produce import ProduceRequest
@@ -74,3 +75,17 @@ def test_a_file_of_frames_says_the_length_of_each(tmp_path: Path) -> None:
 def test_every_load_has_frames_and_a_topic_kafka_takes(load: Load) -> None:
     assert re.fullmatch(r"[A-Za-z0-9-]+", load.topic)
     assert load.build(load.topic, TOPIC_ID)
+
+
+def test_a_fetch_of_several_partitions_names_each() -> None:
+    frame = frames.fetch_several(TOPIC_ID, [4, 0], 77, 1000, 1)
+    asked = FetchRequest.decode(body(frame.request, 17), 17)
+    assert [(each.partition, each.fetch_offset) for each in asked.topics[0].partitions] == [(4, 77), (0, 77)]
+    assert asked.max_bytes == 2000
+    assert frame.request[frame.offset_at : frame.offset_at + 8] == (77).to_bytes(8, "big")
+
+
+def test_a_topic_is_deleted_by_name() -> None:
+    assert DeleteTopicsRequest.decode(body(frames.delete_topic("topic"), 5), 5).topic_names == ["topic"]
+    answer = DeleteTopicsResponse(responses=[DeletableTopicResult(name="topic", error_code=3)])
+    assert frames.deleted(bytes(5) + answer.encode(5), "topic") == 3

@@ -13,6 +13,7 @@ from bench.pair.processes import Failed
 from bench.pair.rows import BATCH_16K, ONE_RECORD, tail_frames
 from bench.pair.sampling import generate, parse_load
 from bench.pair.servers import Server
+from tidelog.protocol.messages.fetch import FetchResponse
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 TOPIC_ID = bytes(16)
@@ -75,3 +76,14 @@ def test_the_generators_line_is_read() -> None:
     line = '{"requests": 7, "seconds": 2.0, "sent": 1, "received": 2, "user_s": 0.5, "system_s": 0.25}\n'
     found = parse_load(line)
     assert (found.requests, found.seconds, found.user, found.system) == (7, 2.0, 0.5, 0.25)
+
+
+def test_a_fetch_of_several_partitions_brings_a_part_of_each(limit: Server) -> None:
+    sent = [frames.produce("topic", [index], frames.batch(1, 100 + index)) for index in range(3)]
+    generate(limit.port, sent, 1, 1, 3)
+    answer = limit.ask(frames.fetch_several(TOPIC_ID, [2, 0, 1], 0, 1 << 20, 0).request)
+    found = FetchResponse.decode(answer[5:], 17)
+    parts = {each.partition_index: bytes(each.records or b"") for each in found.responses[0].partitions}
+    assert list(parts) == [2, 0, 1]
+    assert all(parts[index] == (limit.home / f"{index}.log").read_bytes() for index in range(3))
+    assert all(parts.values())

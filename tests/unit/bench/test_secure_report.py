@@ -19,26 +19,27 @@ from bench.secure.report import (
     latency_table,
     remarks,
     sendfile_table,
-    still_falling,
     to_json,
-    write_between_marks,
 )
-from bench.secure.rounds import GIB, Measured, cost_per_unit, is_steady, joined, until_steady
+from bench.secure.rounds import GIB, cost_per_unit, joined
 from bench.secure.rows import ROWS, Row, TlsLoad
 from bench.secure.sides import APACHE, COPYING, LIMIT, PLAINTEXT, SSL, TIDELOG
+from bench.warm.measured import Measured
+from bench.warm.page import write_between_marks
+from bench.warm.steady import is_steady, still_falling, until_steady
 
 FETCH, PLAIN = Row("fetch", SSL, 10, 1), Row("fetch", PLAINTEXT, 10, 1, sides=(LIMIT, TIDELOG, COPYING, APACHE))
 PACED = Row("paced", SSL, 10, 1)
 
 
-def one(cost: float, others: float = 0.0, generator: float = 0.1, resumed: int = 10) -> Measured:
+def one(cost: float, others: float = 0.0, generator: float = 0.1, resumed: int = 10) -> Measured[TlsLoad]:
     """A sample of ten requests in two seconds, a quarter of whose CPU is user time."""
     latencies = {f"{what}_{part}_ms": cost for what in ("acked", "consumed") for part in ("p50", "p99", "p999")}
-    load = TlsLoad(10, 2.0, 0.1, 0.1, 400_000_000, "TLSv1.3 AES", resumed, latencies)
+    load = TlsLoad(10, 2.0, 0.1, 0.1, 400_000_000, latencies, "TLSv1.3 AES", resumed)
     return Measured(Sample(cost, 10, 1.0, 3.0, 5, 2.0, generator, Noise(others, 0.0)), load)
 
 
-def rounds(*costs: dict[str, Measured], row: Row = FETCH) -> list[dict[str, dict[str, Measured]]]:
+def rounds(*costs: dict[str, Measured[TlsLoad]], row: Row = FETCH) -> list[dict[str, dict[str, Measured[TlsLoad]]]]:
     return [{row.name: dict(each)} for each in costs]
 
 
@@ -63,7 +64,7 @@ def test_a_jvm_that_becomes_warmer_during_the_rounds_is_noticed() -> None:
 
 
 def test_a_cost_is_for_a_gib_a_record_or_a_connection() -> None:
-    load = TlsLoad(1000, 1.0, 0.0, 0.0, GIB // 2, "", 0, {})
+    load = TlsLoad(1000, 1.0, 0.0, 0.0, GIB // 2)
     assert cost_per_unit(FETCH, 2e6, load) == 4.0
     assert cost_per_unit(PACED, 2e6, load) == 2000.0
 
@@ -71,7 +72,7 @@ def test_a_cost_is_for_a_gib_a_record_or_a_connection() -> None:
 def test_slices_become_one_sample() -> None:
     found = joined([one(1.0), one(5.0), one(2.0)])
     assert (found.sample.cost, found.sample.slices, found.load.requests) == (2.0, (1.0, 5.0, 2.0), 30)
-    assert (found.rate, found.load.mb_per_s, found.load.latencies["acked_p99_ms"]) == (5.0, 200.0, 2.0)
+    assert (found.load.rate, found.load.mb_per_s, found.load.latencies["acked_p99_ms"]) == (5.0, 200.0, 2.0)
 
 
 def test_a_row_is_judged_by_its_pairs_of_rounds_that_count() -> None:
@@ -136,11 +137,11 @@ def test_remarks_name_what_weakens_a_row() -> None:
 def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n")
-    write_between_marks(page, "new")
+    write_between_marks(page, MARKS, "new")
     assert page.read_text() == f"before\n{MARKS[0]}\n\nnew\n\n{MARKS[1]}\nafter\n"
     page.write_text("no marks")
     with pytest.raises(ValueError, match="no section"):
-        write_between_marks(page, "new")
+        write_between_marks(page, MARKS, "new")
     assert page.read_text() == "no marks"
 
 

@@ -153,6 +153,10 @@ class Channel:
                 line.send(asked)
             except (UnsupportedByBroker, ValueError) as error:
                 asked.settle(ChannelError(Failure.UNSUPPORTED, f"{self}: {error}"))
+            except Exception as error:
+                # A bug in this request or its codec. Its caller gets an answer, and the requests behind it are sent.
+                log.exception("%s: %s cannot be sent", self, type(asked.request).__name__)
+                asked.settle(ChannelError(Failure.UNSUPPORTED, f"{self}: {error}"))
 
     def _set_alarm(self, due_s: float) -> None:
         """One timer for all requests, not one for each: it stays set when its request is answered, and then finds nothing due."""

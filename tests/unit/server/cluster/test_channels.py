@@ -172,6 +172,21 @@ def test_records_stay_as_they_came_while_more_answers_arrive(world: World) -> No
     world.run(main)
 
 
+def test_a_request_that_cannot_be_encoded_fails_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        channel = world.to_server()
+        broken = channel.begin(MetadataRequest(topics=[None]), timeout_ms=LONG_MS)  # type: ignore[list-item]
+        behind = channel.begin(MetadataRequest(topics=[]), timeout_ms=LONG_MS)
+        with pytest.raises(ChannelError) as failure:
+            await broken
+        assert failure.value.kind is Failure.UNSUPPORTED
+        await world.server.answer_next(MetadataResponse(controller_id=3))
+        assert (await behind).controller_id == 3
+        assert "MetadataRequest cannot be sent" in caplog.text
+
+    world.run(main)
+
+
 def test_what_the_other_side_does_not_serve_is_said_and_the_connection_goes_on(world: World) -> None:
     async def main() -> None:
         channel = world.to_server()

@@ -16,7 +16,7 @@ from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERR
 from tidelog.broker.authorization import allowed, allowed_by_cluster, allows, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.request_entries import bounded
+from tidelog.broker.request_entries import bounded, decoded
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
 from tidelog.model.acl import AclOperation, ResourceType
@@ -54,7 +54,7 @@ class Question:
 
     def read(self) -> MetadataRequest:
         """The decoded request; ProtocolViolation if it is invalid or names too many topics."""
-        return _READ(self.body, 0, self.version)
+        return decoded(_READ, self.body, 0, self.version)
 
 
 def read(frame: memoryview, position: int, version: int) -> Question:
