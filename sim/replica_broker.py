@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidelog.metadata.delta import ClusterDelta
@@ -12,10 +12,12 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.fastpath import FetchView
+from tidelog.protocol.fastpath.follower_fetch import PlainRequests, read_plain_answer
+from tidelog.protocol.framing import encode_response, read_request_header
 from tidelog.protocol.messages import fetch as wire
 from tidelog.replication import follower_log
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
+from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.followed_partition import Followed
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 ROOT = "/data"
 LAG_MAX_MS = 2_000
+VERSION = 18
+PLAIN_REQUESTS = {
+    each: PlainRequests(VERSION, "sim", each, min_bytes=1, max_bytes=4_000, partition_max_bytes=1 << 20) for each in range(16)
+}
 CONFIG = LogConfig(min_insync_replicas=2, segment_bytes=1_500)
 
 
@@ -152,8 +158,12 @@ class SimBroker:
     # -- the follower ---------------------------------------------------------------------------------------------------
 
     def _fetch(self, fetcher: ReplicaFetcher) -> None:
-        request = fetcher.request(self.world.now, self.epoch) if self.epoch >= 0 else None
-        if request is None:
+        """As a connection does it: a plain request where there is one, and its answer read as a plain one where it is."""
+        if self.epoch >= 0 and (plain := fetcher.plain_request(self.world.now)) is not None:
+            self.world.note("plain request")
+            sent = memoryview(PLAIN_REQUESTS[self.id].frame(0, *plain[:3], self.epoch, plain.wanted))[4:]
+            request = wire.FetchRequest.decode(sent[read_request_header(sent)[-1] :], VERSION)
+        elif self.epoch < 0 or (request := fetcher.request(self.world.now, self.epoch)) is None:
             self.later(10, lambda: self._fetch(fetcher))
             return
 
@@ -162,7 +172,10 @@ class SimBroker:
                 fetcher.failed()
                 self.later(self.world.rng.randint(5, 50), lambda: self._fetch(fetcher))
                 return
-            for task in fetcher.answered(response, self.world.now):
+            frame = encode_response(0, True, response.encode(VERSION))
+            plain = read_plain_answer(memoryview(frame)[4:], 0)
+            tasks: Sequence[Task] | None = fetcher.answered_plainly(plain) if plain is not None else None
+            for task in fetcher.answered(response, self.world.now) if tasks is None else tasks:
                 if task.followed.is_current:
                     self._do(fetcher, task)
             self.later(self.world.rng.randint(0, 2), lambda: self._fetch(fetcher))

@@ -18,6 +18,7 @@ from sim.replica_world import ReplicaWorld, Violation
 
 CHUNK = 20
 EXPECTED = (
+    "plain request",
     "acknowledged",
     "power loss",
     "kill",

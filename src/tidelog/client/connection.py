@@ -7,7 +7,6 @@ know. Responses arrive in the order of the requests; one that answers another re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -25,8 +24,6 @@ from tidelog.protocol.structure import Message
 
 R = TypeVar("R")
 MAX_RESPONSE_BYTES = 1 << 30
-Write = Callable[[Any, bytearray, int], None]
-"""Appends the bytes of a request in a version."""
 
 
 class UnsupportedByBroker(Exception):
@@ -61,7 +58,8 @@ class ClientConnection:
         self._prefix = prefix
         self._client_id = client_id
         self._software_version = software_version
-        self._next_correlation = 0
+        self.next_correlation_id = 0
+        """That of the next request."""
         self._waiting: deque[tuple[int, int, int]] = deque()
         self._reader = FrameReader(max_response_bytes, max_plain_bytes=max_response_bytes)
         self._served: dict[int, tuple[int, int]] | None = None
@@ -97,13 +95,30 @@ class ClientConnection:
             raise UnsupportedByBroker(f"the broker does not serve {ApiKey(api_key).name} in a version that is known here")
         return version
 
-    def request(self, request: Message, highest: int | None = None, write: Write | None = None) -> bytes:
-        """The frame of ``request``, in version ``highest`` at most. ValueError if the version cannot encode it.
-
-        ``write``: appends the bytes in place of ``request.encode_into``.
-        """
+    def request(self, request: Message, highest: int | None = None) -> bytes:
+        """The frame of ``request``, in version ``highest`` at most. ValueError if the version cannot encode it."""
         api_key: int = request.API_KEY  # type: ignore[attr-defined]
-        return self._encode(request, api_key, self.version_of(api_key, highest), write)
+        return self._encode(request, api_key, self.version_of(api_key, highest))
+
+    # -- requests that the caller encodes, one after another, and whose answers it reads
+
+    @property
+    def client_id(self) -> str:
+        return self._client_id
+
+    def oldest(self) -> tuple[int, int]:
+        """(correlation id, version) of the oldest request without an answer; there is one."""
+        correlation_id, _, version = self._waiting[0]
+        return correlation_id, version
+
+    def taken(self) -> None:
+        """The caller has read the answer to the oldest request itself."""
+        self._waiting.popleft()
+
+    def sent(self, api_key: int, version: int) -> None:
+        """A request of this API in this version is sent, with ``next_correlation_id``."""
+        self._waiting.append((self.next_correlation_id, api_key, version))
+        self.next_correlation_id = (self.next_correlation_id + 1) & 0x7FFFFFFF
 
     def receive(self, data: bytes) -> list[Any]:
         """The responses that ``data`` completes. ProtocolViolation if they do not match the requests."""
@@ -128,12 +143,9 @@ class ClientConnection:
         if self._served is None:
             check_speaks_kafka(head, self._prefix)
 
-    def _encode(self, request: Message, api_key: int, version: int, write: Write | None = None) -> bytes:
-        correlation_id = self._next_correlation
-        frame = encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request, write)
-        # Only now: no answer comes to what cannot be encoded.
-        self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
-        self._waiting.append((correlation_id, api_key, version))
+    def _encode(self, request: Message, api_key: int, version: int) -> bytes:
+        frame = encode_request(RequestHeader(api_key, version, self.next_correlation_id, self._client_id), request)
+        self.sent(api_key, version)  # only now: no answer comes to what cannot be encoded
         return frame
 
     def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:

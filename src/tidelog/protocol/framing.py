@@ -11,8 +11,6 @@ peer announces; a returned frame stays valid and writable until ``writable`` is 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any
 
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
@@ -120,14 +118,11 @@ def _write_request_header(out: bytearray, header: RequestHeader) -> None:
         out.append(0)
 
 
-def encode_request(header: RequestHeader, body: Message, write: Callable[[Any, bytearray, int], None] | None = None) -> bytes:
-    """A whole frame. ``write``: appends the body's bytes in place of ``encode_into``."""
+def encode_request(header: RequestHeader, body: Message) -> bytes:
+    """A whole frame."""
     out = bytearray(4)
     _write_request_header(out, header)
-    if write is None:
-        body.encode_into(out, header.api_version)
-    else:
-        write(body, out, header.api_version)
+    body.encode_into(out, header.api_version)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import Buffer
+from tidelog.protocol.fastpath.follower_fetch import PlainAnswer, Wanted
 from tidelog.protocol.messages import fetch as wire
 from tidelog.replication.followed_partition import BackOffs, Followed
 from tidelog.replication.follower_session import FollowerSession
@@ -80,6 +81,15 @@ class OutOfRange(NamedTuple):
 Task = Append | Diverged | OutOfRange
 
 
+class PlainRequest(NamedTuple):
+    """A Fetch that continues a session and has nothing unusual."""
+
+    max_wait_ms: int
+    session_id: int
+    session_epoch: int
+    wanted: list[Wanted]
+
+
 class ReplicaFetcher:
     """All partitions that this broker follows on ``leader`` over one connection."""
 
@@ -102,10 +112,6 @@ class ReplicaFetcher:
 
     def partitions(self) -> Iterable[Partition]:
         return self._entries
-
-    def followed(self, partition: Partition) -> Followed | None:
-        """The entry of the partition, or None."""
-        return self._entries.get(partition)
 
     @property
     def failed_partitions(self) -> int:
@@ -152,11 +158,6 @@ class ReplicaFetcher:
         return self._back_offs.next_due_ms()
 
     @property
-    def has_work(self) -> bool:
-        """Whether any partition can be fetched now."""
-        return any(not entry.busy and not entry.due_ms for entry in self._entries.values())
-
-    @property
     def opens_session(self) -> bool:
         """Whether the last or the next fetch opens a session; such a fetch is answered at once."""
         return self._session.opens
@@ -181,7 +182,7 @@ class ReplicaFetcher:
         if full:
             if not named:
                 return None
-        elif not named and not self.has_work:
+        elif not named and not any(not entry.busy and not entry.due_ms for entry in self._entries.values()):
             return None
         for entry in named:
             if not entry.asked:
@@ -209,6 +210,21 @@ class ReplicaFetcher:
             topics=topics,
             forgotten_topics_data=session.take_forgotten(),
         )
+
+    def plain_request(self, now_ms: int) -> PlainRequest | None:
+        """The next Fetch if nothing is unusual: it continues the session, forgets nothing, and all that it names was named
+        before. None: ask for ``request`` instead, nothing has changed."""
+        session, changed = self._session, self._changed
+        if not session.continues or now_ms < self._calm_ms or self._back_offs.next_due_ms() is not None or not self._entries:
+            return None
+        for entry in changed:
+            if not entry.asked or entry.busy or entry.partition.log is None:
+                return None
+        if not changed and all(entry.busy for entry in self._entries.values()):
+            return None
+        self._changed = {}
+        self.waits_ms = self._settings.max_wait_ms
+        return PlainRequest(self.waits_ms, session.id, session.epoch, session.name_plainly(changed))
 
     # -- responses ------------------------------------------------------------------------------------------------------
 
@@ -249,6 +265,20 @@ class ReplicaFetcher:
                     tasks.append(task)
         return tasks
 
+    def answered_plainly(self, answer: PlainAnswer) -> list[Append] | None:
+        """``answered`` for a plain answer to a request of this session; None: it is of another session, nothing has changed."""
+        if answer.session_id != self._session.id or not self._session.epoch:
+            return None
+        self._session.answered(answer.session_id)
+        tasks: list[Append] = []
+        for topic_id, index, high_watermark, log_start_offset, records in answer.found:
+            known = self._by_key.get((topic_id, index))
+            if known is not None and known.asked and not known.busy and not known.due_ms and known.is_current:
+                known.fetched(high_watermark)
+                self._changed[known] = None
+                tasks.append(Append(known, records, high_watermark, log_start_offset))
+        return tasks
+
     def _task(self, entry: Followed, part: wire.PartitionData, now_ms: int) -> Task | None:
         if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self.begin(entry)
@@ -256,9 +286,7 @@ class ReplicaFetcher:
         if part.error_code:
             self.delay(entry, now_ms, quickly=part.error_code in _QUICK)
             return None
-        entry.delay_ms = 0
-        entry.failed = False
-        entry.leader_high_watermark = part.high_watermark
+        entry.fetched(part.high_watermark)
         self._changed[entry] = None
         diverging = part.diverging_epoch
         if diverging.end_offset >= 0 or diverging.epoch >= 0:

@@ -26,6 +26,12 @@ class Followed:
         """The last batches from the leader could not be appended."""
         self.leader_high_watermark = 0
 
+    def fetched(self, leader_high_watermark: int) -> None:
+        """The leader answered without an error."""
+        self.delay_ms = 0
+        self.failed = False
+        self.leader_high_watermark = leader_high_watermark
+
     @property
     def is_current(self) -> bool:
         """Whether the partition still follows this leader in this epoch."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelog.model.ids import Uuid
+from tidelog.protocol.fastpath.follower_fetch import Wanted
 from tidelog.protocol.messages import fetch as wire
 from tidelog.replication.followed_partition import Followed
 from tidelog.replication.follower_log import Position, position
@@ -61,6 +62,23 @@ class FollowerSession:
                 )
             )
         return list(topics.values())
+
+    @property
+    def continues(self) -> bool:
+        """Whether the next request continues the session and forgets no partition."""
+        return self.epoch > 0 and not self._forgotten
+
+    def name_plainly(self, entries: Iterable[Followed]) -> list[Wanted]:
+        """``name`` as values, while the session ``continues``."""
+        told, wanted = self._told, list[Wanted]()
+        for entry in entries:
+            partition = entry.partition
+            assert partition.log is not None
+            at = position(partition.log)
+            if told.get(entry) != at:
+                told[entry] = at
+                wanted.append((partition.topic_id, partition.index, entry.leader_epoch, *at))
+        return wanted
 
     def take_forgotten(self) -> list[wire.ForgottenTopic]:
         """The partitions that left the session since the last request; a full request lists none."""

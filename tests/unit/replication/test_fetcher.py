@@ -7,6 +7,7 @@ import pytest
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, World, batch, topic_id
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.fastpath.follower_fetch import PlainAnswer
 from tidelog.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -16,7 +17,16 @@ from tidelog.protocol.messages.fetch import (
 )
 from tidelog.records.batch import assign_offsets, read_header
 from tidelog.replication import follower_log
-from tidelog.replication.fetcher import BRIEF_MS, CALM_MS, Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
+from tidelog.replication.fetcher import (
+    BRIEF_MS,
+    CALM_MS,
+    Append,
+    Diverged,
+    FetcherSettings,
+    OutOfRange,
+    PlainRequest,
+    ReplicaFetcher,
+)
 from tidelog.replication.partition import Partition
 
 
@@ -289,3 +299,79 @@ def test_after_partitions_came_polls_are_brief_for_others_may_follow_them() -> N
     assert story.ask().max_wait_ms == 0
     story.answer(data(0))
     assert story.ask().max_wait_ms == 500, "a session that is opened anew brings nobody new"
+
+
+def plain(*indices: int, session: int = 9, records: bytes = b"") -> PlainAnswer:
+    return PlainAnswer(session, [(topic_id("t"), index, 5, 0, memoryview(records)) for index in indices])
+
+
+def quiet(count: int = 2) -> Story:
+    """In a session, and no partition has arrived lately."""
+    story = Story(count)
+    story.ask()
+    story.answer(*[data(index) for index in range(count)])
+    story.now_ms += CALM_MS
+    return story
+
+
+def test_a_request_that_only_continues_the_session_is_plain_and_names_what_moved() -> None:
+    story = quiet()
+    assert story.fetcher.plain_request(story.now_ms) == PlainRequest(500, 9, 1, [])
+    records = batch(b"a", b"b")
+    assign_offsets(records, read_header(records), 0, 0)
+    tasks = story.fetcher.answered_plainly(plain(1, records=bytes(records)))
+    assert tasks is not None and [(each.followed.partition.index, each.high_watermark) for each in tasks] == [(1, 5)]
+    story.append(tasks[0])
+    assert story.fetcher.plain_request(story.now_ms) == PlainRequest(500, 9, 2, [(topic_id("t"), 1, 0, 2, 0, 0)])
+    assert [lag for _, lag in story.fetcher.lags()] == [0, 3]
+    assert story.named() == [], "the leader was told"
+
+
+@pytest.mark.parametrize("case", ["no session", "a new partition", "one that left", "a back-off", "an arrival just before"])
+def test_nothing_has_changed_when_a_request_is_not_plain(case: str) -> None:
+    story = quiet(3)
+    if case == "no session":
+        story.fetcher.interrupted()
+    elif case == "a new partition":
+        story.elect(1)
+    elif case == "one that left":
+        story.fetcher.drop(story.partition(1))
+    elif case == "a back-off":
+        story.answer(data(1, None, error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
+    else:
+        story.now_ms -= 1
+    assert story.fetcher.plain_request(story.now_ms) is None
+    request = story.ask()
+    expected = {
+        "no session": (0, [0, 1, 2], []),
+        "a new partition": (1, [1], []),
+        "one that left": (1, [], [1]),
+        "a back-off": (2, [], [1]),
+        "an arrival just before": (1, [], []),
+    }[case]
+    named = [each.partition for topic in request.topics for each in topic.partitions]
+    assert (request.session_epoch, named, [n for each in request.forgotten_topics_data for n in each.partitions]) == expected
+
+
+def test_while_all_partitions_are_busy_there_is_no_plain_request() -> None:
+    story = quiet(1)
+    (task,) = story.answer(data(0, None, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert isinstance(task, OutOfRange) and story.fetcher.plain_request(story.now_ms) is None
+
+
+def test_a_plain_answer_of_another_session_changes_nothing() -> None:
+    story = quiet(1)
+    assert story.fetcher.plain_request(story.now_ms) is not None
+    assert story.fetcher.answered_plainly(plain(0, session=0)) is None
+    assert story.fetcher.answered_plainly(plain(0, session=8)) is None
+    assert story.ask().session_epoch == 1
+    story.fetcher.interrupted()
+    assert story.fetcher.answered_plainly(plain(0)) is None
+
+
+def test_a_plain_answer_passes_over_what_is_not_followed_any_more() -> None:
+    story = quiet(2)
+    assert story.fetcher.plain_request(story.now_ms) is not None
+    story.elect(0)
+    story.fetcher.drop(story.partition(1))
+    assert story.fetcher.answered_plainly(plain(0, 1, 55)) == []

@@ -11,9 +11,13 @@ from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, 
 from tidelog.broker.answer_types import Waiting
 from tidelog.broker.apis.records.fetch import fetch
 from tidelog.broker.apis.records.offsets import list_offsets
+from tidelog.client.connection import ClientConnection
+from tidelog.client.net.async_connection import OnFrame, Over
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.ports import FileSlice
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.fastpath import FetchView
+from tidelog.protocol.framing import encode_response, read_request_header
 from tidelog.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -28,6 +32,7 @@ from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.verification_guard import NOT_REQUIRED
 
+VERSION = 18
 FRAME_BEGINS = 9
 """Length, correlation id and tags before the body of a flexible response."""
 
@@ -64,6 +69,8 @@ class Pair:
             world.now_ms = runtime.now_ms()
         self.down = False
         self.asked: list[Any] = []
+        self.plain_requests = 0
+        """How many of ``asked`` were sent from within the answer before."""
         self.isr_requests: list[AlterPartitionRequest] = []
         config = SimpleNamespace(
             replica_fetch_wait_max_ms=50,
@@ -94,11 +101,29 @@ class Pair:
         def ask(*asked: Any, **how: Any) -> Any:
             return self._ask(host, *asked, **how)
 
-        def begin(request: Any, *, timeout_ms: int, codec: Any) -> Any:
-            del codec  # no bytes travel here
-            return self.runtime.loop.create_task(ask(request, timeout_ms=timeout_ms))
+        def begin(request: Any, *, timeout_ms: int, on_frame: OnFrame) -> Any:
+            return self.runtime.loop.create_task(self._exchange(host, request, timeout_ms, on_frame))
 
         return SimpleNamespace(ask=ask, begin=begin)
+
+    async def _exchange(self, host: str, request: FetchRequest, timeout_ms: int, on_frame: OnFrame) -> Any:
+        """As a connection does it: ``on_frame`` sees each answer first, and may send the next request."""
+        connection = ClientConnection("pair")
+        line: Any = SimpleNamespace(machine=connection, paused=False, session_ends=lambda _: False)
+        connection.sent(ApiKey.FETCH, VERSION)
+        while True:
+            answer = await self._ask(host, request, timeout_ms=timeout_ms)
+            frame = encode_response(connection.oldest()[0], True, answer.encode(VERSION))
+            taken = on_frame(line, memoryview(frame)[4:])
+            if isinstance(taken, Over):
+                if isinstance(taken.result, Exception):
+                    raise taken.result
+                return taken.result
+            if taken is None:
+                return answer
+            self.plain_requests += 1
+            sent = memoryview(taken)[4:]
+            request = FetchRequest.decode(sent[read_request_header(sent)[-1] :], VERSION)
 
     def _background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
         job()

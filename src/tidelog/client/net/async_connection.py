@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import Opening, SessionClock
@@ -30,13 +30,16 @@ class RawAnswer(NamedTuple):
     body: memoryview
 
 
-class Codec(NamedTuple):
-    """A faster way to write a request and to read its response than their classes have."""
+class Over(NamedTuple):
+    """A caller's answer to the last response that it read by itself: the future gets ``result``, a value or an exception."""
 
-    write: Callable[[Any, bytearray, int], None]
-    """Appends the bytes of the request in a version."""
-    read: Callable[[memoryview, int], Any]
-    """The response from its body in a version. ProtocolViolation when it is malformed."""
+    result: Any
+
+
+OnFrame: TypeAlias = "Callable[[Line, memoryview], bytes | Over | None]"
+"""Reads the response in a frame where it lies, for requests that follow each other closely. It returns the frame of the next
+request, whose response is waited for in turn, by the same caller; or that this is over; or None for a response that the classes
+have to decode. What it reads and sends it settles with ``Line.machine``. It raises nothing."""
 
 
 class Asked:
@@ -45,16 +48,16 @@ class Asked:
     ``due_s``: by the loop's clock, when the response is overdue, ``timeout_ms`` after the request.
     """
 
-    __slots__ = ("answer", "codec", "due_s", "highest", "raw", "request", "timeout_ms")
+    __slots__ = ("answer", "due_s", "highest", "on_frame", "raw", "request", "timeout_ms")
 
     def __init__(
-        self, request: Any, raw: bool, answer: asyncio.Future[Any], highest: int | None = None, codec: Codec | None = None
+        self, request: Any, raw: bool, answer: asyncio.Future[Any], highest: int | None = None, on_frame: OnFrame | None = None
     ) -> None:
         self.request = request
         self.raw = raw
         self.answer = answer
         self.highest = highest
-        self.codec = codec
+        self.on_frame = on_frame
         self.due_s = 0.0
         self.timeout_ms = 0
 
@@ -90,6 +93,7 @@ class Line(asyncio.BufferedProtocol):
         self.paused = False
         self.lost: Exception | None = None
         self._session = SessionClock()
+        self._time: Callable[[], float] = float
 
     async def log_in(self, login: Opening, loop: asyncio.AbstractEventLoop, spread: float) -> None:
         """Run a login, the first or a later one; nothing else may be sent meanwhile. Raises what ``converse`` raises, and
@@ -116,8 +120,7 @@ class Line(asyncio.BufferedProtocol):
 
     def send(self, asked: Asked) -> None:
         """Send a request. UnsupportedByBroker or ValueError if the negotiated versions cannot encode it."""
-        codec = asked.codec
-        self._write(self.machine.request(asked.request, asked.highest, None if codec is None else codec.write), asked)
+        self._write(self.machine.request(asked.request, asked.highest), asked)
 
     def _write(self, frame: bytes, asked: Asked) -> None:
         if self.lost is not None:
@@ -140,6 +143,7 @@ class Line(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._time = asyncio.get_running_loop().time
         if self.lost is not None:
             self._transport.abort()
 
@@ -157,18 +161,42 @@ class Line(asyncio.BufferedProtocol):
         return self._reader.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
+        waiting = len(self.asked)
         try:
             self._reader.received(nbytes)
             if not self._open:
                 self.machine.check_first(self._reader.head(4))
             while self.lost is None and (frame := self._reader.next_frame()) is not None:
+                more = self._reader.more
                 self._answered(frame)
+                if not more:
+                    break
         except ProtocolViolation as violation:
             self._on_lost(self, violation)
         else:
-            self._on_room()
+            if len(self.asked) < waiting:
+                self._on_room()
+
+    def _taken(self, frame: memoryview) -> bool:
+        """Whether the caller of the only request has read the response itself, and perhaps sent the next request."""
+        asked = self.asked[0]
+        if asked.on_frame is None or len(self.asked) > 1 or asked.answer.done():
+            return False
+        taken = asked.on_frame(self, frame)
+        if taken is None:
+            return False
+        if isinstance(taken, Over):
+            self.asked.popleft()
+            asked.settle(taken.result)
+        else:
+            assert self._transport is not None
+            asked.due_s = self._time() + asked.timeout_ms / 1000
+            self._transport.write(taken)
+        return True
 
     def _answered(self, frame: memoryview) -> None:
+        if self.asked and self._taken(frame):
+            return
         api_key, version, body = self.machine.accept(frame)
         asked = self.asked[0]
         # The request stays queued until its response is decoded: a failure to decode closes the connection and fails the request.
@@ -178,8 +206,6 @@ class Line(asyncio.BufferedProtocol):
         answer: Any
         if asked.raw:
             answer = RawAnswer(version, body)
-        elif asked.codec is not None:
-            answer = asked.codec.read(body, version)
         else:
             answer = registry.response_class(api_key).decode(body, version)
         self.asked.popleft()

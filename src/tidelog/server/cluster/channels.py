@@ -22,7 +22,7 @@ from typing import Any
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.connection_opening import SetupTimeout
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.net.async_connection import Asked, Codec, Line
+from tidelog.client.net.async_connection import Asked, Line, OnFrame
 from tidelog.model.addresses import is_address
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, log_in, open_line
@@ -111,13 +111,14 @@ class Channel:
                 asked.settle(None)
             asked.answer.cancel()
 
-    def begin(self, request: Any, *, timeout_ms: int, codec: Codec | None = None) -> asyncio.Future[Any]:
-        """``ask`` without a coroutine, for frequent requests: a future with its result or exception. It may be cancelled."""
-        return self._asked(request, timeout_ms, False, None, codec).answer
+    def begin(self, request: Any, *, timeout_ms: int, on_frame: OnFrame | None = None) -> asyncio.Future[Any]:
+        """``ask`` without a coroutine: a future with its result or exception. It may be cancelled. ``timeout_ms`` counts for
+        each request that ``on_frame`` sends after this one."""
+        return self._asked(request, timeout_ms, False, None, on_frame).answer
 
-    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None, codec: Codec | None = None) -> Asked:
+    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None, on_frame: OnFrame | None = None) -> Asked:
         loop = self._runtime.loop
-        asked = Asked(request, raw, loop.create_future(), version, codec)
+        asked = Asked(request, raw, loop.create_future(), version, on_frame)
         if self._closed:
             asked.settle(ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection"))
         else:

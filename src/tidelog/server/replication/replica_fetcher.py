@@ -12,20 +12,19 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from tidelog.client.net.async_connection import Codec
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
-from tidelog.protocol.fastpath.follower_fetch import read_follower_fetch, write_follower_fetch
 from tidelog.protocol.messages import list_offsets as offsets
 from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.replication import follower_log
-from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher, Task
+from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, ReplicaFetcher, Task
 from tidelog.replication.followed_partition import Followed
 from tidelog.replication.partition import Partition
 from tidelog.replication.purgatory import ParkedAppend
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.channels import Channel, ChannelError
+from tidelog.server.replication.plain_fetches import Applied, PlainFetches
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.truncation import Deferred
 from tidelog.storage.unified_log import UnifiedLog
@@ -42,7 +41,6 @@ FLUSH_POLL_S = 0.002
 NOBODY_S = 0.1
 """How often the address of a leader is looked up while it is unknown."""
 FLUSH_DEADLINE_MS = 60_000
-CODEC = Codec(write_follower_fetch, read_follower_fetch)
 LEADER_ACKS = 1
 
 
@@ -83,7 +81,10 @@ class Following:
         self._runtime = leaders.runtime
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._poll: asyncio.Future[FetchResponse] | None = None
+        self._poll: asyncio.Future[FetchResponse | Applied] | None = None
+        self._plain = PlainFetches(
+            self, leaders.replicas.broker_id, settings, leaders.broker_epoch, self._runtime.steady_ms, self._runtime.loop.time
+        )
         self._interrupting: asyncio.TimerHandle | None = None
         self._interrupted_s = -1e9
         self._line = 0
@@ -147,7 +148,10 @@ class Following:
             await self._until_due()
             return
         response = await self._ask(request)
-        if response is not None:
+        if isinstance(response, Applied):
+            if response.unflushed:
+                await self._flush(response.unflushed)
+        elif response is not None:
             await self._apply(self.machine.answered(response, self._runtime.steady_ms()))
 
     async def _until_due(self) -> None:
@@ -164,18 +168,18 @@ class Following:
     def _channel(self) -> Channel | None:
         return self._leaders.channel(self.leader, f"replication {self.number}.{self._line}")
 
-    async def _ask(self, request: object) -> FetchResponse | None:
-        """None when there is no answer, or the request was interrupted."""
+    async def _ask(self, request: object) -> FetchResponse | Applied | None:
+        """The answer, or that one to a later plain request was applied. None when there is no answer, or the request was
+        interrupted."""
         channel = self._channel()
         if channel is None:
             self.machine.failed()
             await self._runtime.sleep(NOBODY_S)
             return None
         timeout_ms = self._leaders.config.replica_socket_timeout_ms
-        poll: asyncio.Future[FetchResponse] = channel.begin(request, timeout_ms=timeout_ms, codec=CODEC)
-        self._poll = poll
+        self._poll = poll = channel.begin(request, timeout_ms=timeout_ms, on_frame=self._plain.on_frame)
         try:
-            response = await poll
+            response: FetchResponse | Applied = await poll
         except ChannelError as error:
             self._report(error)
             self.machine.failed()
@@ -208,11 +212,10 @@ class Following:
             try:
                 if isinstance(task, Append):
                     spent += len(task.records)
-                    self._append(task, unflushed)
+                    self.append(task, unflushed)
                 elif isinstance(task, Diverged):
                     await self._cut(task, cut)
                 else:
-                    assert isinstance(task, OutOfRange)
                     lost.append(task.followed)
             except Exception:  # a fault in one partition must not hold up the others
                 log.exception("%s failed on %s", self, task.followed.partition.topic_partition)
@@ -227,7 +230,8 @@ class Following:
         if unflushed:
             await self._flush(unflushed)
 
-    def _append(self, task: Append, unflushed: list[tuple[Partition, int]]) -> None:
+    def append(self, task: Append, unflushed: list[tuple[Partition, int]]) -> None:
+        """Appends the batches, if any, and applies the watermarks."""
         followed, records, high_watermark, log_start_offset = task
         partition = followed.partition
         here = partition.log

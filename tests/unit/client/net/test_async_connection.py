@@ -10,7 +10,7 @@ import pytest
 
 from tidelog.client.connection import ClientConnection
 from tidelog.client.connection_opening import versions
-from tidelog.client.net.async_connection import Asked, Line, RawAnswer
+from tidelog.client.net.async_connection import Asked, Line, Over, RawAnswer
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import encode_response_message
@@ -148,3 +148,86 @@ def test_another_protocol_is_named_before_anything_is_agreed_on() -> None:
             await opening
 
     asyncio.run(main())
+
+
+def fetched(correlation: int, session_id: int) -> bytes:
+    return bytes(encode_response_message(correlation, ApiKey.FETCH, 12, FetchResponse(session_id=session_id)))
+
+
+class Reading:
+    """A caller that reads answers itself; ``left``: how many requests it still sends."""
+
+    def __init__(self, talk: Talk, left: int, *, declines: bool = False) -> None:
+        self.talk, self.left, self.declines = talk, left, declines
+        self.seen: list[tuple[int, int]] = []
+        self.asked = Asked(FetchRequest(), False, asyncio.get_running_loop().create_future(), on_frame=self.on_frame)
+        self.asked.timeout_ms = 30_000
+        talk.line.send(self.asked)
+
+    def on_frame(self, line: Line, frame: memoryview) -> bytes | Over | None:
+        connection = line.machine
+        assert int.from_bytes(frame[:4], "big") == connection.oldest()[0]
+        self.seen.append(connection.oldest())
+        if self.declines:
+            return None
+        connection.taken()
+        if not self.left:
+            return Over("over")
+        self.left -= 1
+        connection.sent(ApiKey.FETCH, 12)
+        return b"request %d" % (connection.next_correlation_id - 1)
+
+
+def test_a_caller_that_reads_its_answers_itself_sends_one_request_after_another() -> None:
+    async def job(talk: Talk) -> None:
+        reading = Reading(talk, 2)
+        for correlation in (1, 2, 3):
+            assert not reading.asked.answer.done()
+            talk.receive(fetched(correlation, 7))
+        assert reading.seen == [(1, 12), (2, 12), (3, 12)]
+        assert talk.wire.sent[-2:] == [b"request 2", b"request 3"]
+        assert await reading.asked.answer == "over"
+        assert reading.asked.due_s > asyncio.get_running_loop().time()
+        other = talk.ask(MetadataRequest())
+        talk.receive(answer(4))
+        assert (await other).cluster_id == "4"
+
+    run(job)
+
+
+def test_what_such_a_caller_leaves_is_decoded() -> None:
+    async def job(talk: Talk) -> None:
+        reading = Reading(talk, 0, declines=True)
+        talk.receive(fetched(1, 7))
+        assert (await reading.asked.answer).session_id == 7
+
+    run(job)
+
+
+@pytest.mark.parametrize("case", ["given up", "not alone"])
+def test_such_a_caller_sees_no_answer_that_is_given_up_or_has_others_behind_it(case: str) -> None:
+    async def job(talk: Talk) -> None:
+        reading = Reading(talk, 1)
+        if case == "given up":
+            reading.asked.answer.cancel()
+        else:
+            talk.ask(MetadataRequest())
+        talk.receive(fetched(1, 7))
+        assert not reading.seen and reading.asked.answer.done() and not talk.lost
+
+    run(job)
+
+
+def test_answers_behind_a_large_one_are_read_from_the_next_buffer() -> None:
+    async def job(talk: Talk) -> None:
+        asked = [talk.ask(FetchRequest(), raw=True), talk.ask(MetadataRequest())]
+        large = fetched(1, 7)
+        padded = (len(large) + 20_000 - 4).to_bytes(4, "big") + large[4:] + bytes(20_000)
+        data = padded + answer(2)
+        while data:
+            count = min(len(data), len(talk.line.get_buffer(-1)))
+            talk.receive(data[:count])
+            data = data[count:]
+        assert (await asked[1]).cluster_id == "2" and len((await asked[0]).body) > 20_000
+
+    run(job)

@@ -1,94 +1,95 @@
-"""A follower's Fetch by hand, at its edges; tests/property/test_codec_fastpath.py compares it with the generated class."""
+"""A follower's plain Fetch at its edges; tests/property/test_codec_fastpath.py compares it with the generated classes."""
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ids import Uuid
-from tidelog.protocol.fastpath import follower_fetch
-from tidelog.protocol.fastpath.follower_fetch import read_follower_fetch, write_follower_fetch
-from tidelog.protocol.messages.fetch import (
-    EpochEndOffset,
-    FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-    ReplicaState,
-)
+from tidelog.protocol.fastpath.follower_fetch import Found, PlainAnswer, PlainRequests, read_plain_answer
+from tidelog.protocol.framing import encode_response
+from tidelog.protocol.messages.fetch import EpochEndOffset, FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
 
 ID = Uuid(b"i" * 16)
+CORRELATION = 70_000
 
 
-def request(*, partitions: int = 1, **changes: object) -> FetchRequest:
-    wanted = [FetchPartition(index, 3, 70, 3, 5, 1 << 20) for index in range(partitions)]
-    found = FetchRequest(
-        replica_state=ReplicaState(2, 99),
-        max_wait_ms=500,
-        min_bytes=1,
-        session_id=7,
-        session_epoch=4,
-        topics=[FetchTopic("", ID, wanted)],
-    )
-    for name, value in changes.items():
-        setattr(found, name, value)
-    return found
+def requests() -> PlainRequests:
+    return PlainRequests(17, "node-2", 2, min_bytes=1, max_bytes=10 << 20, partition_max_bytes=1 << 20)
 
 
-def response(records: bytes | None, *, session_id: int = 7) -> FetchResponse:
-    found = PartitionData(1, 0, 80, 79, 5, aborted_transactions=None, records=records)
-    return FetchResponse(0, 0, session_id, [FetchableTopicResponse("", ID, [found])])
+def response(*records: bytes | None, session_id: int = 7) -> FetchResponse:
+    found = [PartitionData(index, 0, 80, 79, 5, aborted_transactions=None, records=each) for index, each in enumerate(records, 1)]
+    return FetchResponse(0, 0, session_id, [FetchableTopicResponse("", ID, found)])
 
 
-def written(wanted: FetchRequest, version: int) -> bytes:
-    out = bytearray()
-    write_follower_fetch(wanted, out, version)
-    return bytes(out)
+def frame(answer: FetchResponse) -> memoryview:
+    return memoryview(encode_response(CORRELATION, True, answer.encode(17)))[4:]
 
 
-def test_one_partition_is_written_without_the_generated_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = {version: request().encode(version) for version in range(15, 19)}
-    monkeypatch.setattr(FetchRequest, "_write", None)
-    for version, data in expected.items():
-        assert written(request(), version) == data
+def found(index: int, records: bytes) -> Found:
+    return ID, index, 80, 5, memoryview(records)
 
 
+@pytest.mark.parametrize("records", [b"r" * 300, b"r", b""])
+def test_watermarks_and_batches_are_read(records: bytes) -> None:
+    assert read_plain_answer(frame(response(records)), CORRELATION) == PlainAnswer(7, (found(1, records),))
+
+
+def test_null_for_batches_is_none() -> None:
+    assert read_plain_answer(frame(response(None)), CORRELATION) == PlainAnswer(7, (found(1, b""),))
+
+
+def test_an_answer_with_several_partitions_or_none_is_plain_too() -> None:
+    several = read_plain_answer(frame(response(b"a", b"bc", b"")), CORRELATION)
+    assert several == PlainAnswer(7, [found(1, b"a"), found(2, b"bc"), found(3, b"")])
+    assert read_plain_answer(frame(FetchResponse(0, 0, 7, [])), CORRELATION) == PlainAnswer(7, [])
+
+
+def unusual(case: str, parts: int) -> FetchResponse:
+    answer = response(*[b"r"] * parts)
+    part = answer.responses[0].partitions[-1]
+    if case == "the answer's error":
+        answer.error_code = 70
+    elif case == "a partition's error":
+        part.error_code = 6
+    elif case == "a divergence":
+        part.diverging_epoch = EpochEndOffset(3, 60)
+    elif case == "another leader":
+        part.current_leader = LeaderIdAndEpoch(1, 4)
+    elif case == "another replica":
+        part.preferred_read_replica = 3
+    return answer
+
+
+@pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize(
-    "wanted", [request(partitions=0), request(partitions=2), request(rack_id="a"), request(cluster_id="c"), request(topics=[])]
+    "case", ["the answer's error", "a partition's error", "a divergence", "another leader", "another replica"]
 )
-def test_other_requests_are_written_by_the_generated_class(wanted: FetchRequest) -> None:
-    assert written(wanted, 17) == wanted.encode(17)
+def test_what_is_unusual_is_left_to_the_generated_class(case: str, parts: int) -> None:
+    assert read_plain_answer(frame(unusual(case, parts)), CORRELATION) is None
 
 
-def test_versions_that_name_the_replica_elsewhere_are_left_to_the_generated_class() -> None:
-    old = request(replica_state=ReplicaState(), replica_id=2)
-    assert written(old, 14) == old.encode(14)
-    with pytest.raises(ValueError, match="no version 19"):
-        written(request(), 19)
+def test_the_answer_to_another_request_is_not_read() -> None:
+    assert read_plain_answer(frame(response(b"r")), CORRELATION + 1) is None
+    assert read_plain_answer(frame(response(b"r", b"r")), CORRELATION + 1) is None
 
 
-def test_an_answer_with_one_partition_is_read_without_the_generated_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = response(b"r" * 300).encode(17)
-    monkeypatch.setattr(FetchResponse, "_read", None)
-    found = read_follower_fetch(memoryview(data), 17)
-    assert found == response(b"r" * 300)
-
-
-@pytest.mark.parametrize("records", [None, b"", b"r"])
-def test_answers_with_few_bytes_or_none_are_read_too(records: bytes | None) -> None:
-    assert read_follower_fetch(memoryview(response(records).encode(17)), 17) == response(records)
-
-
-def test_an_answer_with_tags_is_read_by_the_generated_class() -> None:
-    diverged = response(b"r" * 20)
-    diverged.responses[0].partitions[0].diverging_epoch = EpochEndOffset(3, 60)
-    assert read_follower_fetch(memoryview(diverged.encode(17)), 17) == diverged
-
-
-def test_what_is_cut_off_is_a_violation() -> None:
-    data = response(b"r" * 300).encode(17)
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_what_is_cut_off_or_goes_on_is_not_read(parts: int) -> None:
+    data = bytes(frame(response(*[b"r" * 300] * parts)))
+    assert read_plain_answer(data, CORRELATION) is not None
     for length in range(len(data)):
-        with pytest.raises(ProtocolViolation):
-            follower_fetch.read_follower_fetch(memoryview(data)[:length], 17)
+        assert read_plain_answer(data[:length], CORRELATION) is None
+    assert read_plain_answer(data + b"\0", CORRELATION) is None
+
+
+def test_a_value_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises(struct.error):
+        requests().frame(1, 2**31, 7, 4, 99, [(ID, 0, 3, 70, 3, 5)])
+
+
+def test_versions_that_name_the_replica_elsewhere_are_not_written() -> None:
+    with pytest.raises(AssertionError):
+        PlainRequests(14, "node-2", 2, min_bytes=1, max_bytes=1, partition_max_bytes=1)
