@@ -1,14 +1,19 @@
-"""Replica placement: striped over racks, and over the brokers within each rack, from random starts.
+"""Replica placement: striped over racks, over the machines of each rack and their brokers, from random starts.
 
 Each partition starts with the next rack and takes one broker of each rack in turn, the next broker in every rack. Leaders and
 replicas spread evenly, and the replicas of a partition are in as many racks as possible. A rack offers its unfenced brokers
 first, and the first replica, which leads, is never on a fenced one. When every unfenced broker has been first equally often,
 racks and brokers are shuffled, so that partitions do not share the same brokers again and again.
+
+Brokers that advertise the same hosts are one machine. The replicas of a partition share a machine only where there is no other in
+any rack, and then each machine gets a second one before any gets a third. A record that says so would not be Kafka's; where every
+broker has hosts of its own, or all have the same, the placement is that by racks alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from tidelog.metadata.image import BrokerImage
@@ -27,12 +32,20 @@ class UsableBroker(NamedTuple):
     id: int
     rack: str | None
     fenced: bool
+    machine: Hashable = None
+    """Equal for brokers of one machine; within a rack."""
 
 
 def usable_brokers(brokers: Iterable[BrokerImage]) -> list[UsableBroker]:
     """All registered brokers except those that are shutting down or have all log dirs cordoned; by id."""
-    usable = [UsableBroker(each.id, each.rack, each.fenced) for each in brokers if _takes_replicas(each)]
+    usable = [UsableBroker(each.id, each.rack, each.fenced, machine_of(each)) for each in brokers if _takes_replicas(each)]
     return sorted(usable, key=lambda broker: broker.id)
+
+
+def machine_of(broker: BrokerImage) -> Hashable:
+    """The hosts that the broker advertises, by listener. All have to be equal: brokers behind one balancer for clients have a
+    listener of their own for each other."""
+    return frozenset((each.name, each.host) for each in broker.endpoints.values())
 
 
 def _takes_replicas(broker: BrokerImage) -> bool:
@@ -59,40 +72,64 @@ def place(brokers: Sequence[UsableBroker], count: int, replication_factor: int, 
 class _Ring:
     """Brokers in a ring. Each partition starts one position further."""
 
-    def __init__(self, ids: Iterable[int], rng: Rng) -> None:
-        self.ids = sorted(ids)
-        self._start = rng.randrange(0, len(self.ids)) if self.ids else 0
+    def __init__(self, brokers: Iterable[UsableBroker], rng: Rng) -> None:
+        self._machines = {each.id: each.machine for each in sorted(brokers)}
+        self._ids = self._mixed(list(self._machines))
+        self._start = rng.randrange(0, len(self._ids)) if self._ids else 0
         self._partition = 0
-        self._taken = 0
+        self._taken: set[int] = set()
 
-    def next(self, partition: int) -> int | None:
-        """The next broker for the partition; None after a full round."""
-        if not self.ids:
+    def next(self, partition: int, used: Counter[Hashable], most: int) -> int | None:
+        """The next broker for the partition, on a machine that has fewer than ``most`` of its replicas; None when there is none
+        left. ``used``: the replicas on each machine."""
+        if not self._ids:
             return None
         if partition != self._partition:
-            self._partition, self._taken = partition, 0
-            self._start = (self._start + 1) % len(self.ids)
-        if self._taken == len(self.ids):
-            return None
-        self._taken += 1
-        return self.ids[(self._start + self._taken - 1) % len(self.ids)]
+            self._partition = partition
+            self._taken.clear()
+            self._start = (self._start + 1) % len(self._ids)
+        for step in range(len(self._ids)):
+            found = self._ids[(self._start + step) % len(self._ids)]
+            machine = self._machines[found]
+            if found not in self._taken and used[machine] < most:
+                self._taken.add(found)
+                used[machine] += 1
+                return found
+        return None
+
+    def shuffle(self, rng: Rng) -> None:
+        """Another order."""
+        shuffle(self._ids, rng)
+        self._ids = self._mixed(self._ids)
+
+    def _mixed(self, ids: list[int]) -> list[int]:
+        """The brokers of each machine evenly among the others, and in their order: neighbors are rarely on one machine, so what
+        follows a leader is not always the same broker of the next machine."""
+        sizes, seen = Counter(self._machines[each] for each in ids), Counter[Hashable]()
+        places = {}
+        for each in ids:
+            machine = self._machines[each]
+            places[each] = (2 * seen[machine] + 1) / sizes[machine]
+            seen[machine] += 1
+        return sorted(ids, key=lambda each: places[each])
 
 
 class _Rack:
     def __init__(self, brokers: Sequence[UsableBroker], rng: Rng) -> None:
-        self.fenced = _Ring((each.id for each in brokers if each.fenced), rng)
-        self.unfenced = _Ring((each.id for each in brokers if not each.fenced), rng)
+        self.fenced = _Ring((each for each in brokers if each.fenced), rng)
+        self.unfenced = _Ring((each for each in brokers if not each.fenced), rng)
 
-    def next(self, partition: int) -> int | None:
-        unfenced = self.unfenced.next(partition)
-        return self.fenced.next(partition) if unfenced is None else unfenced
+    def next(self, partition: int, used: Counter[Hashable], most: int) -> int | None:
+        unfenced = self.unfenced.next(partition, used, most)
+        return self.fenced.next(partition, used, most) if unfenced is None else unfenced
 
 
 class _Stripes:
     def __init__(self, brokers: Sequence[UsableBroker], rng: Rng) -> None:
         by_name: dict[str, list[UsableBroker]] = {}
         for broker in brokers:
-            by_name.setdefault("" if broker.rack is None else broker.rack, []).append(broker)
+            rack = "" if broker.rack is None else broker.rack
+            by_name.setdefault(rack, []).append(broker._replace(machine=(rack, broker.machine)))
         self._racks = [_Rack(by_name[name], rng) for name in sorted(by_name)]
         self._unfenced = sum(not broker.fenced for broker in brokers)
         self._rng = rng
@@ -105,26 +142,30 @@ class _Stripes:
             self._partition = 0
         racks = len(self._racks)
         begin = self._first_rack % racks
-        led_by, leader = self._leader(begin)
+        used = Counter[Hashable]()
+        led_by, leader = self._leader(begin, used)
         replicas = [leader]
         place, skip_leaders_rack = begin, True
+        most, in_vain = 1, 0
         while len(replicas) < count:
             if skip_leaders_rack and place == led_by:
                 skip_leaders_rack = False
-            else:
-                replica = self._racks[place].next(self._partition)
-                if replica is not None:
-                    replicas.append(replica)
+            elif (replica := self._racks[place].next(self._partition, used, most)) is not None:
+                replicas.append(replica)
+                in_vain = 0
+            elif (in_vain := in_vain + 1) == racks:
+                # Every machine has as many as any other: another round over all of them.
+                most, in_vain = most + 1, 0
             place = (place + 1) % racks
         self._partition += 1
         self._first_rack = begin + 1
         return tuple(replicas)
 
-    def _leader(self, begin: int) -> tuple[int, int]:
+    def _leader(self, begin: int, used: Counter[Hashable]) -> tuple[int, int]:
         """(rack, broker): the leader from the first rack at or after ``begin`` that has an unfenced broker."""
         for step in range(len(self._racks)):
             number = (begin + step) % len(self._racks)
-            broker = self._racks[number].unfenced.next(self._partition)
+            broker = self._racks[number].unfenced.next(self._partition, used, 1)
             if broker is not None:
                 return number, broker
         raise AssertionError("no unfenced broker in any rack")
@@ -132,8 +173,8 @@ class _Stripes:
     def _shuffle(self) -> None:
         shuffle(self._racks, self._rng)
         for rack in self._racks:
-            shuffle(rack.fenced.ids, self._rng)
-            shuffle(rack.unfenced.ids, self._rng)
+            rack.fenced.shuffle(self._rng)
+            rack.unfenced.shuffle(self._rng)
 
 
 def shuffle(items: list[T], rng: Rng) -> None:

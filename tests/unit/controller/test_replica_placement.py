@@ -3,7 +3,9 @@ from collections import Counter
 
 import pytest
 
-from tidelog.controller.replica_placement import InvalidReplicationFactor, UsableBroker, place
+from tidelog.controller.replica_placement import InvalidReplicationFactor, UsableBroker, machine_of, place, usable_brokers
+from tidelog.metadata.image import BrokerImage, Endpoint
+from tidelog.model.ids import Uuid
 
 
 def brokers(*ids: int, racks: dict[int, str] | None = None, fenced: tuple[int, ...] = ()) -> list[UsableBroker]:
@@ -61,3 +63,24 @@ def test_too_few_brokers_are_said_to_be_too_few() -> None:
         place(brokers(1, fenced=(1,)), 1, 1, random.Random(0))
     with pytest.raises(InvalidReplicationFactor, match="All brokers are currently fenced"):
         place([], 1, 1, random.Random(0))
+
+
+def registered(broker_id: int, **hosts: str) -> BrokerImage:
+    """A broker that advertises these hosts, by listener."""
+    endpoints = {name: Endpoint(name, host, 9000 + broker_id) for name, host in hosts.items()}
+    return BrokerImage(broker_id, 1, Uuid(bytes(16)), endpoints, {}, None, False, False, ())
+
+
+def test_brokers_are_one_machine_when_all_their_hosts_are_equal() -> None:
+    first, second = registered(1, CLIENTS="lb.example", INSIDE="one"), registered(2, CLIENTS="lb.example", INSIDE="two")
+    assert machine_of(first) != machine_of(second), "a balancer for clients makes no machine"
+    assert machine_of(first) == machine_of(registered(3, INSIDE="one", CLIENTS="lb.example"))
+    assert [each.machine for each in usable_brokers([second, first])] == [machine_of(first), machine_of(second)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_machine_counts_for_more_than_an_unfenced_broker_as_a_rack_does(seed: int) -> None:
+    machines = {1: "a", 2: "a", 3: "b"}
+    usable = [each._replace(machine=machines[each.id]) for each in brokers(1, 2, 3, fenced=(3,))]
+    assert all(replicas[1] == 3 for replicas in place(usable, 4, 2, random.Random(seed)))
+    assert {frozenset(replicas) for replicas in place(usable, 4, 3, random.Random(seed))} == {frozenset(machines)}

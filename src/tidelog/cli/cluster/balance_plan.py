@@ -2,13 +2,13 @@
 
 From the current placement, a plan takes three steps, each with as little data moved as possible:
 
-1. Required: replicas leave the leaving brokers, and racks with two replicas of a partition while another rack has none.
+1. Required: replicas leave the leaving brokers, and racks and machines with two replicas of a partition while another has none.
 2. Balance: replicas move from the fullest broker to the emptiest until their numbers differ by at most one, each time the one
    whose size brings both nearer to their share and whose topic is rarer there; then exchanges, while bytes differ too much.
 3. Leaders: the order of the replicas, which costs nothing to change.
 
 Every plan keeps each partition's replication factor, never puts two replicas on one broker, and leaves no partition on fewer
-racks than possible. A balanced cluster gives an empty plan, so after an interruption the plan is simply computed again.
+racks and machines than possible. A balanced cluster gives an empty plan, so after an interruption the plan is computed again.
 """
 
 from __future__ import annotations
@@ -70,16 +70,23 @@ class Load:
 
 
 def plan(
-    held: Iterable[Held], racks: Mapping[int, str | None], *, leaving: Iterable[int] = (), tolerance: float = TOLERANCE
+    held: Iterable[Held],
+    racks: Mapping[int, str | None],
+    *,
+    machines: Mapping[int, str] | None = None,
+    leaving: Iterable[int] = (),
+    tolerance: float = TOLERANCE,
 ) -> list[Move]:
     """The moves, by partition, that balance all brokers in ``racks`` except the leaving ones.
 
-    ``racks``: the rack of each broker that may hold replicas; they count only when every broker has one. CannotPlan when a
-    partition has more replicas than brokers stay.
+    ``racks``: the rack of each broker that may hold replicas; they count only when every broker has one. ``machines``: the
+    machine of each broker, by any name; None when each has its own. CannotPlan when a partition has more replicas than brokers
+    stay.
     """
-    board = _Board(held, racks, frozenset(leaving))
+    board = _Board(held, racks, machines, frozenset(leaving))
     board.evacuate()
     board.repair_racks()
+    board.repair_machines()
     board.even_counts()
     board.even_bytes(tolerance)
     board.even_leaders()
@@ -87,13 +94,18 @@ def plan(
 
 
 def drain(
-    held: Iterable[Held], racks: Mapping[int, str | None], leaving: Iterable[int], *, closed: Iterable[int] = ()
+    held: Iterable[Held],
+    racks: Mapping[int, str | None],
+    leaving: Iterable[int],
+    *,
+    machines: Mapping[int, str] | None = None,
+    closed: Iterable[int] = (),
 ) -> list[Move]:
     """The moves that take all replicas off some brokers, and change nothing else. CannotPlan as ``plan``.
 
     ``closed``: brokers in ``racks`` that keep their replicas and get no new ones.
     """
-    board = _Board(held, racks, frozenset(leaving), frozenset(closed))
+    board = _Board(held, racks, machines, frozenset(leaving), frozenset(closed))
     board.evacuate()
     return board.moves()
 
@@ -121,6 +133,7 @@ class _Board:
         self,
         held: Iterable[Held],
         racks: Mapping[int, str | None],
+        machines: Mapping[int, str] | None,
         leaving: frozenset[int],
         closed: frozenset[int] = frozenset(),
     ) -> None:
@@ -132,6 +145,10 @@ class _Board:
         known = bool(self._brokers) and all(racks[broker] is not None for broker in self._brokers)
         self._rack = {broker: str(racks[broker]) if known else str(broker) for broker in self._brokers}
         self._rack_count = len(set(self._rack.values()))
+        names = {broker: str(broker) for broker in self._brokers} if machines is None else machines
+        by_rack = self._rack if known else dict.fromkeys(self._brokers, "")
+        self._machine = {broker: (by_rack[broker], names[broker]) for broker in self._brokers}
+        self._machine_count = len(set(self._machine.values()))
         for each in self._held:
             if len(each.replicas) > len(self._brokers):
                 topic, index = each.partition
@@ -168,7 +185,17 @@ class _Board:
             replicas = self._replicas[each.partition]
             wanted = min(len(replicas), self._rack_count)
             while len({self._rack[broker] for broker in replicas}) < wanted:
-                shared = [broker for broker in replicas if self._in_rack(replicas, broker) > 1]
+                shared = [broker for broker in replicas if _sharing(self._rack, replicas, broker) > 1]
+                source = max(shared, key=lambda broker: (len(self._on[broker]), self._bytes[broker], broker))
+                self._shift(each.partition, source, self._home(each.partition, source))
+
+    def repair_machines(self) -> None:
+        """Fixes partitions with two replicas on a machine while another machine has none. Racks stay as they are."""
+        for each in self._held:
+            replicas = self._replicas[each.partition]
+            wanted = min(len(replicas), self._machine_count)
+            while len({self._machine[broker] for broker in replicas}) < wanted:
+                shared = [broker for broker in replicas if _sharing(self._machine, replicas, broker) > 1]
                 source = max(shared, key=lambda broker: (len(self._on[broker]), self._bytes[broker], broker))
                 self._shift(each.partition, source, self._home(each.partition, source))
 
@@ -285,9 +312,11 @@ class _Board:
         self._book(partition, target, 1)
 
     def _home(self, partition: Partition, source: int) -> int:
-        """The new broker of a replica that cannot stay: a rack without a replica first, then the broker with the fewest."""
+        """The new broker of a replica that cannot stay: a rack without a replica first, then a machine without one, then the
+        broker with the fewest."""
         replicas = self._replicas[partition]
-        taken = {self._rack[broker] for broker in replicas if broker != source and broker in self._rack}
+        stay = [broker for broker in replicas if broker != source and broker in self._rack]
+        racks, machines = {self._rack[broker] for broker in stay}, {self._machine[broker] for broker in stay}
         free = [broker for broker in self._brokers if broker not in replicas and broker not in self._closed]
         if not free:
             raise CannotPlan(
@@ -297,7 +326,8 @@ class _Board:
         return min(
             free,
             key=lambda broker: (
-                self._rack[broker] in taken,
+                self._rack[broker] in racks,
+                self._machine[broker] in machines,
                 len(self._on[broker]),
                 self._topics[broker][partition[0]],
                 self._bytes[broker],
@@ -306,16 +336,21 @@ class _Board:
         )
 
     def _may(self, partition: Partition, source: int, target: int) -> bool:
-        """Whether the move keeps the replicas on distinct brokers and on as many racks as before."""
+        """Whether the move keeps the replicas on distinct brokers and on as many racks and machines as before."""
         replicas = self._replicas[partition]
         if target in replicas:
             return False
-        if self._rack[source] == self._rack[target] or self._in_rack(replicas, source) > 1:
-            return True
-        return all(self._rack[broker] != self._rack[target] for broker in replicas)
+        return all(
+            places[source] == places[target]
+            or _sharing(places, replicas, source) > 1
+            or all(places[broker] != places[target] for broker in replicas)
+            for places in (self._rack, self._machine)
+        )
 
-    def _in_rack(self, replicas: Sequence[int], broker: int) -> int:
-        return sum(self._rack.get(each) == self._rack[broker] for each in replicas)
+
+def _sharing(places: Mapping[int, object], replicas: Sequence[int], broker: int) -> int:
+    """How many of the replicas are in the broker's rack, or on its machine."""
+    return sum(places.get(each) == places[broker] for each in replicas)
 
 
 def _chain(edges: Mapping[int, Mapping[int, Partition]], source: int, ends: set[int]) -> list[int]:

@@ -50,6 +50,8 @@ class Layout:
     sizes: Mapping[Partition, int]
     under_way: Mapping[Partition, Ongoing]
     cordoned: tuple[int, ...] = ()
+    hosts: Mapping[int, str] | None = None
+    """The host that each broker advertises: brokers with the same one are processes of one machine."""
 
     def held(self) -> list[Held]:
         """For the planner: partitions that are being moved count as moved."""
@@ -83,6 +85,7 @@ def read_layout(session: AdminSession) -> Layout:
         sizes,
         under_way,
         tuple(broker for broker in sorted(racks) if cordon_of(session, broker) == ALL_DIRS),
+        {broker.broker_id: broker.host for broker in cluster.brokers},
     )
 
 

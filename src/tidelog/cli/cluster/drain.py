@@ -69,7 +69,7 @@ def moves_off(layout: Layout, node: int) -> list[Move]:
     # Replicas on other brokers that are down or drained stay there; this command does not decide about them.
     closed = {*layout.down, *layout.cordoned}
     try:
-        return drain(layout.held(), {**layout.down, **layout.racks}, [node], closed=closed)
+        return drain(layout.held(), {**layout.down, **layout.racks}, [node], machines=layout.hosts, closed=closed)
     except CannotPlan as error:
         raise CommandFailed(str(error)) from error
 

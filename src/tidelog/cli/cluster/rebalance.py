@@ -79,7 +79,7 @@ def command(
         racks = {broker: None if ignore_racks else layout.racks[broker] for broker in targets}
         notes = notes_on(layout, racks, ignore_racks)
         try:
-            moves = plan(layout.held(), racks, tolerance=tolerance / 100)
+            moves = plan(layout.held(), racks, machines=layout.hosts, tolerance=tolerance / 100)
         except CannotPlan as error:
             raise CommandFailed(str(error)) from error
         good = carry_out(session, layout, moves, notes, command_name="tidelog rebalance", all_leaders=True, **flags)

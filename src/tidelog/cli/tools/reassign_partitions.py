@@ -136,7 +136,8 @@ def generate(session: AdminSession, options: Options) -> bool:
         raise CommandFailed(f"Broker list contains duplicate entries: {options.broker_list}")
     current = replicas_of(session, topics)
     racks = {id_: None if options.disable_rack_aware else broker.rack for id_, broker in session.brokers().items()}
-    proposed = propose(current, {broker: racks[broker] for broker in wanted if broker in racks}, random.SystemRandom())
+    hosts = {id_: broker.host for id_, broker in session.brokers().items()}
+    proposed = propose(current, {broker: racks[broker] for broker in wanted if broker in racks}, hosts, random.SystemRandom())
     dirs = {replica: each.log_dir for replica, each in placed(session, current).items()}
     print(f"Current partition replica assignment\n{as_json(current, dirs)}\n")
     print(f"Proposed partition reassignment configuration\n{as_json(proposed, {})}")
@@ -144,10 +145,10 @@ def generate(session: AdminSession, options: Options) -> bool:
 
 
 def propose(
-    current: Mapping[Partition, tuple[int, ...]], racks: Mapping[int, str | None], rng: Any
+    current: Mapping[Partition, tuple[int, ...]], racks: Mapping[int, str | None], hosts: Mapping[int, str], rng: Any
 ) -> dict[Partition, tuple[int, ...]]:
-    """Stripes each topic over these brokers from a random start; ``racks`` by broker. CommandFailed when there are too few
-    brokers."""
+    """Stripes each topic over these brokers from a random start; ``racks`` and ``hosts`` by broker. CommandFailed when there
+    are too few brokers."""
     from tidelog.controller.replica_placement import InvalidReplicationFactor, UsableBroker, place
 
     if None in racks.values() and set(racks.values()) != {None}:
@@ -155,7 +156,7 @@ def propose(
             "Some brokers have no broker.rack, others have one. Set it on all, or add --disable-rack-aware to place replicas "
             "without regard to racks."
         )
-    brokers = [UsableBroker(broker, rack, fenced=False) for broker, rack in sorted(racks.items())]
+    brokers = [UsableBroker(broker, rack, fenced=False, machine=hosts[broker]) for broker, rack in sorted(racks.items())]
     topics: dict[str, list[Partition]] = {}
     for partition in sorted(current):
         topics.setdefault(partition[0], []).append(partition)

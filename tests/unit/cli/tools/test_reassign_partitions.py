@@ -105,7 +105,7 @@ CURRENT = {("a", index): (0, 1) for index in range(4)}
 
 def test_a_proposal_spreads_topics_over_racks() -> None:
     racks = {0: "x", 1: "x", 2: "y", 3: "y"}
-    proposed = propose(CURRENT, racks, random.Random(7))
+    proposed = propose(CURRENT, racks, dict.fromkeys(racks, "host"), random.Random(7))
     assert proposed.keys() == CURRENT.keys()
     assert all(len({racks[broker] for broker in replicas}) == 2 for replicas in proposed.values())
     assert {racks[replicas[0]] for replicas in proposed.values()} == {"x", "y"}
@@ -113,6 +113,6 @@ def test_a_proposal_spreads_topics_over_racks() -> None:
 
 def test_a_proposal_needs_enough_brokers_and_racks_for_all_or_none() -> None:
     with pytest.raises(CommandFailed, match="replication factor of 2 cannot be reached"):
-        propose(CURRENT, {0: None}, random.Random(7))
+        propose(CURRENT, {0: None}, {0: "host"}, random.Random(7))
     with pytest.raises(CommandFailed, match="--disable-rack-aware"):
-        propose(CURRENT, {0: None, 1: "x"}, random.Random(7))
+        propose(CURRENT, {0: None, 1: "x"}, {0: "host", 1: "host"}, random.Random(7))
