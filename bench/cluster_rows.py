@@ -151,8 +151,9 @@ def native_row() -> ClusterRow:
 
 
 def native_clients(cluster: BenchCluster, topic: str, records: int, clients: int) -> Numbers:
-    """Some processes at once; LoadFailed unless the topic then holds all that they sent."""
+    """Some processes at once; LoadFailed unless the topic then holds all that they sent, beside what it held before."""
     cluster.create(topic, PARTITIONS)
+    before = cluster.ends(topic)
     each = records // clients
     command = [sys.executable, "-m", "bench.native_producer", cluster.bootstrap, topic, str(each), "100"]
     running = [
@@ -165,7 +166,7 @@ def native_clients(cluster: BenchCluster, topic: str, records: int, clients: int
         if process.returncode:
             raise LoadFailed(f"a native producer ended with {process.returncode}:\n{said[-1500:]}")
         found.append(json.loads(printed))
-    held = cluster.ends(topic)
+    held = cluster.ends(topic) - before
     if held != each * clients:
         raise LoadFailed(f"{topic} holds {held} records of {each * clients}")
     seconds = max(one["seconds"] for one in found)

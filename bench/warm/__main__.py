@@ -23,16 +23,22 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from bench.java_load import LoadFailed
 from bench.pair.checkouts import ROOT
 from bench.pair.machine import touch_memory
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler
 from bench.warm import loads, report
+from bench.warm.cluster import cluster_group
 from bench.warm.loads import Group, Plan
+from bench.warm.others import cold_group, java_group
 from bench.warm.page import write_between_marks
 from bench.warm.results import Record, Results, machine_text
-from bench.warm.rows import LOADS, Row
+from bench.warm.rows import ROWS, Row
 from bench.warm.sides import this_tree
+from bench.warm.standing import idle_group, start_group
+from tests.interop.java import JavaFailed
+from tests.interop.nodes import NodeFailed
 from tools.jars import JarsMissing
 
 ROUNDS, MORE_ROUNDS = 7, 4
@@ -42,8 +48,16 @@ ROUND_S, ROW_S = 24.0, 30.0
 SHORT = ("<!-- short: written by make bench -->", "<!-- end of short -->")
 TABLES = ("<!-- warm: written by make bench -->", "<!-- end of warm -->")
 DONE, BROKEN, VOID = 0, 1, 3
-ROWS: tuple[Row, ...] = LOADS
-GROUPS: dict[str, Callable[[Path, Plan], AbstractContextManager[Group]]] = {"node": loads.node_group}
+GROUPS: dict[str, Callable[[Path, Plan], AbstractContextManager[Group]]] = {
+    "node": loads.node_group,
+    "start": start_group,
+    "cold": cold_group,
+    "cluster": cluster_group,
+    "idle": idle_group,
+    "java": java_group,
+}
+"""In the order in which they are measured."""
+FAILURES = (Failed, LoadFailed, NodeFailed, JavaFailed, AssertionError, OSError)
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -52,7 +66,8 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         prog="python -m bench.warm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"that count, of each row [{ROUNDS}]")
-    parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name or group matches")
+    parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches")
+    parser.add_argument("--groups", default="", help=f"only rows of these groups, of {','.join(GROUPS)}")
     parser.add_argument("--smoke", action="store_true", help="one short round of each row: does it run")
     parser.add_argument("--json", type=Path, help="the file of all samples [below bench/results, by commit]")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the tables into this page, between its marks")
@@ -61,9 +76,12 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def selected(pattern: str, rows: Sequence[Row] = ROWS) -> list[Row]:
-    """The rows whose names or groups match."""
-    return [row for row in rows if re.search(pattern, row.name) or re.fullmatch(pattern or ".*", row.group)]
+def selected(pattern: str, groups: str = "") -> list[Row]:
+    """The rows of these groups (all without any) whose names match."""
+    wanted = groups.split(",") if groups else list(GROUPS)
+    if unknown := set(wanted) - set(GROUPS):
+        raise SystemExit(f"there is no group {', '.join(sorted(unknown))}; there are {', '.join(GROUPS)}")
+    return [row for row in ROWS if row.group in wanted and re.search(pattern, row.name)]
 
 
 def wants_more(record: Record, rounds: int, more: int = MORE_ROUNDS) -> bool:
@@ -120,10 +138,10 @@ def measure_row(group: Group, row: Row, results: Results, record: Record, rounds
             counts = "" if number in record.counted() else " (does not count)"
             tell(f"{row.name}: round {number + 1}{counts}: {said}; about {progress.minutes_left():.0f} min left")
         group.finish(row)
-    except Failed as error:
-        record.failed.append(str(error))
+    except FAILURES as error:
+        record.failed.append(str(error) or type(error).__name__)
         results.save()
-        tell(f"{row.name}: {error}")
+        tell(f"{row.name}: failed: {error}")
 
 
 def measure(args: argparse.Namespace, rows: Sequence[Row], results: Results, folder: Path) -> None:
@@ -143,15 +161,20 @@ def measure(args: argparse.Namespace, rows: Sequence[Row], results: Results, fol
         home.mkdir()
         if not args.smoke:
             touch_memory(home, TOUCHED_BYTES)
-        with opened(home, plan) as group:
-            for row, record in those:
-                measure_row(group, row, results, record, rounds, more, progress)
+        try:
+            with opened(home, plan) as group:
+                for row, record in those:
+                    measure_row(group, row, results, record, rounds, more, progress)
+        except FAILURES as error:
+            for _, record in those:
+                record.failed.append(str(error) or type(error).__name__)
+            tell(f"group {name} failed: {error}")
         shutil.rmtree(home, ignore_errors=True)
 
 
 def main() -> int:
     args = arguments()
-    rows = selected(args.rows)
+    rows = selected(args.rows, args.groups)
     if not rows:
         print("no row has such a name", file=sys.stderr)
         return BROKEN

@@ -13,7 +13,7 @@ from bench.pair import frames
 from bench.pair.machine import touch_memory
 from bench.pair.rounds import turned
 from bench.pair.rows import BATCH_16K
-from bench.pair.sampling import LoadResult, generate
+from bench.pair.sampling import LoadResult, generate, server_usage
 from bench.pair.servers import Server
 from bench.secure.rows import RATE, STAMP_IN_BATCH, paced_frames
 from bench.secure.rows import generate as generate_paced
@@ -36,16 +36,17 @@ FIRST = 256
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much a run measures. ``cpu_s``: CPU seconds of a sample, by side; ``warm_s``: of a run that warms Kafka; ``most_warm``:
-    such runs; ``slices``; ``smoke``: it shows only that it runs."""
+    such runs; ``burn_s``: CPU seconds that Kafka's JVM has run before them; ``slices``; ``smoke``: it shows only that it runs."""
 
     cpu_s: Mapping[str, float]
     warm_s: float
     most_warm: int
+    burn_s: float = 0.0
     slices: int = SLICES
     smoke: bool = False
 
 
-FULL = Plan({LIMIT: 1.5, TIDELOG: 5.0, APACHE: 5.0}, warm_s=4.0, most_warm=12)
+FULL = Plan({LIMIT: 1.5, TIDELOG: 5.0, APACHE: 5.0}, warm_s=4.0, most_warm=12, burn_s=60.0)
 SMOKE = Plan({LIMIT: 0.05, TIDELOG: 0.05, APACHE: 0.05}, warm_s=0.05, most_warm=2, slices=1, smoke=True)
 
 
@@ -117,6 +118,8 @@ class NodeGroup:
         def run() -> float:
             return bench.sample(bench.requests_for(self._plan.warm_s, MOST_BYTES / 4), [self._kafka]).sample.cost
 
+        while (used := server_usage([self._kafka])).user + used.system < self._plan.burn_s:
+            run()
         return until_steady(run, self._plan.most_warm)
 
     def one_round(self, row: Row, number: int) -> Mapping[str, Measured[LoadResult]]:

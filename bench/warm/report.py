@@ -19,6 +19,9 @@ from bench.warm.steady import is_steady, still_falling
 
 GIB = 1 << 30
 _LATENCIES = {Figure.P50: "consumed_p50_ms", Figure.P99: "consumed_p99_ms"}
+_ALL = (LIMIT, TIDELOG, APACHE)
+_UNITS = ("MiB", "s", "%")
+"""Of rows without load."""
 _BASES = {Figure.CPU: APACHE, Figure.LIMIT: LIMIT}
 
 
@@ -45,9 +48,11 @@ class Finding:
         return statistics.median(found) if found else None
 
     def cost_ratio(self, base: str) -> Interval | None:
-        """tidelog's cost over that of the other side."""
-        pairs = [ratio(each[base].sample, each[TIDELOG].sample) for each in self.rounds if base in each and TIDELOG in each]
-        return interval(pairs) if pairs else None
+        """tidelog's cost over that of the other side; None over a limit that does not serve the row."""
+        if base == LIMIT and self.row.control:
+            return None
+        both = [each for each in self.rounds if base in each and TIDELOG in each and each[base].sample.cost > 0]
+        return interval([ratio(each[base].sample, each[TIDELOG].sample) for each in both]) if both else None
 
     def rate_ratio(self) -> Interval | None:
         """tidelog's rate over Kafka's."""
@@ -145,7 +150,7 @@ def cost_table(found: Sequence[Finding]) -> str:
         switches = [
             shown(finding.middle(side, lambda each: each.sample.switches / each.load.requests)) for side in (TIDELOG, APACHE)
         ]
-        cells = [row.name, row.unit, *(_cost(finding, side) for side in (LIMIT, TIDELOG, APACHE))]
+        cells = [row.name, row.unit, *("" if row.control and side == LIMIT else _cost(finding, side) for side in _ALL)]
         cells += [shown_ratio(finding.cost_ratio(side)) for side in (APACHE, LIMIT)]
         cells += [*gib, *switches, f"{len(finding.counted)} of {len(finding.record.rounds)}"]
         lines.append(f"| {' | '.join(cells)} |")
@@ -160,10 +165,11 @@ def rate_table(found: Sequence[Finding]) -> str:
         "|" + "---|" * 10,
     ]
     for finding in found:
-        every = (LIMIT, TIDELOG, APACHE)
-        rates = [shown(finding.middle(side, lambda each: each.load.rate)) for side in every]
+        every = [side for side in _ALL if not (side == LIMIT and finding.row.control)]
+        rates = [""] * (len(_ALL) - len(every)) + [shown(finding.middle(side, lambda each: each.load.rate)) for side in every]
         moved = [shown(finding.middle(side, lambda each: each.load.mb_per_s)) for side in (TIDELOG, APACHE)]
-        generator = [shown(finding.middle(side, lambda each: each.sample.generator)) for side in every]
+        generator = [""] * (len(_ALL) - len(every))
+        generator += [shown(finding.middle(side, lambda each: each.sample.generator)) for side in every]
         cells = [finding.row.name, *rates, shown_ratio(finding.rate_ratio()), *moved, *generator]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -171,8 +177,7 @@ def rate_table(found: Sequence[Finding]) -> str:
 
 def latency_table(found: Sequence[Finding]) -> str:
     """Percentiles of the rows that have them; empty without such rows."""
-    every = (LIMIT, TIDELOG, APACHE)
-    names = " | ".join(NAMES[side] for side in every)
+    names = " | ".join(NAMES[side] for side in _ALL)
     lines = [f"| ms | p50: {names} | p99: {names} | p99.9: {names} |", "|" + "---|" * 10]
     for finding in found:
         kinds = sorted({key for each in finding.rounds for one in each.values() for key in one.load.latencies})
@@ -182,7 +187,7 @@ def latency_table(found: Sequence[Finding]) -> str:
             cells = [f"{finding.row.name}, {text}"]
             for part in ("p50", "p99", "p999"):
                 key = f"{what}_{part}_ms"
-                for side in every:
+                for side in _ALL:
                     found_here = [
                         each[side].load.latencies[key]
                         for each in finding.rounds
@@ -190,6 +195,17 @@ def latency_table(found: Sequence[Finding]) -> str:
                     ]
                     cells.append(shown(statistics.median(found_here)) if found_here else "")
             lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def standing_table(found: Sequence[Finding]) -> str:
+    """Rows without load; empty without such rows."""
+    lines = ["| row | | tidelog | Kafka | tidelog / Kafka |", "|---|---|---|---|---|"]
+    for finding in found:
+        costs = [shown(finding.middle(side, lambda each: each.sample.cost)) for side in (TIDELOG, APACHE)]
+        lines.append(
+            f"| {finding.row.name} | {finding.row.unit} | {' | '.join(costs)} | {shown_ratio(finding.cost_ratio(APACHE))} |"
+        )
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -202,7 +218,7 @@ def remarks(found: Sequence[Finding]) -> Iterator[str]:
         )
     busy = []
     for finding in found:
-        for side in (LIMIT, TIDELOG, APACHE):
+        for side in _ALL[1:] if finding.row.control else _ALL:
             cores = finding.middle(side, lambda each: each.sample.generator)
             if cores is not None and cores > GENERATOR_CORES:
                 busy.append(f"{finding.row.name}: {cores:.2f} beside {NAMES[side]}")
@@ -234,7 +250,11 @@ def origins(found: Sequence[Finding]) -> str:
 
 def document(found: Sequence[Finding]) -> str:
     """All tables, in Markdown."""
-    loads = [finding for finding in found if finding.row.unit not in {"MiB", "s", "%"}]
-    parts = [origins(found), bar_table(found), cost_table(loads), rate_table(loads), latency_table(found)]
+    loads = [finding for finding in found if finding.row.unit not in _UNITS]
+    standing = [finding for finding in found if finding.row.unit in _UNITS]
+    parts = [origins(found), bar_table(found)]
+    if loads:
+        parts += [cost_table(loads), rate_table(loads), latency_table(loads)]
+    parts.append(standing_table(standing))
     parts.append("\n".join(f"- {line}" for line in remarks(found)))
     return "\n\n".join(part for part in parts if part)

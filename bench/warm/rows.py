@@ -22,7 +22,8 @@ MIB = 1 << 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """``group``: rows that share servers; ``unit``: what a cost is for; ``records``: in a unit, 0 where records are no matter;
-    ``note``: stands below the table."""
+    ``note``: stands below the table; ``control``: the limit does not serve this row, it is measured with one record a request on
+    8 connections, only to see whether the machine stays the same."""
 
     name: str
     group: str
@@ -30,6 +31,7 @@ class Row:
     bars: tuple[Bar, ...] = ()
     records: int = 0
     note: str = ""
+    control: bool = False
 
     @property
     def topic(self) -> str:
@@ -72,6 +74,34 @@ class Load(Row):
         step, least = FETCH_STEP_BATCHES * 15, self.partitions * (FETCH_BYTES - len(BATCH_16K))
         every = range(self.partitions)
         return [frames.fetch_several(topic_id, every, number * step, FETCH_BYTES, least) for number in range(FETCH_STEPS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate(Row):
+    """Records of 100 bytes on three nodes, RF 3, acks=all: at ``rate`` a second, end to end, or with 0 at full speed. ``client``:
+    a module that is run, with the arguments and the words of ``bench.wire_rate``."""
+
+    partitions: int
+    rate: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaLoad(Row):
+    """Kafka's own clients. ``amount``: records of a sample; ``fetches``: the topic is written before, and read."""
+
+    partitions: int
+    size: int
+    batch: int
+    amount: int
+    fetches: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Row):
+    """What a node costs without load: ``start``, ``memory``; of three nodes with 2,000 partitions ``idle``, ``many``."""
+
+    kind: str
 
 
 def _bars(cpu: float, rate: float) -> tuple[Bar, ...]:
@@ -127,3 +157,83 @@ LOADS = (
         paced=True,
     ),
 )
+
+
+def _replicated(partitions: int, client: str, words: str, p99_ms: float) -> Rate:
+    return Rate(
+        name=f"RF 3, 100 B at 10,000/s, {partitions} partition{'s' * (partitions > 1)}, {words}",
+        group="cluster",
+        unit="record, on three nodes",
+        bars=(Bar(Figure.CPU, 0.5), Bar(Figure.P99, p99_ms)),
+        records=1,
+        control=True,
+        partitions=partitions,
+        rate=10_000,
+        client=client,
+    )
+
+
+RATES = (
+    Rate(
+        name="RF 3, 100 B at full speed, 16 partitions, librdkafka",
+        group="cluster",
+        unit="record, on three nodes",
+        bars=_bars(0.5, 2.0),
+        records=1,
+        note="CPU 0.5 of Kafka's is twice its records a CPU second",
+        control=True,
+        partitions=16,
+        rate=0,
+        client="bench.native_producer",
+    ),
+    *(_replicated(partitions, "bench.wire_rate", "raw requests", 5.0) for partitions in (1, 16)),
+    *(_replicated(partitions, "bench.warm.native_rate", "librdkafka", 10.0) for partitions in (1, 16)),
+)
+STANDING = (
+    Standing(name="start to the first answer", group="start", unit="s", bars=(Bar(Figure.COST, 0.3),), kind="start"),
+    Standing(name="memory of a new node", group="start", unit="MiB", bars=(Bar(Figure.COST, 40),), kind="memory"),
+    Standing(
+        name="2,000 partitions, RF 3: idle CPU of three nodes", group="idle", unit="%", bars=(Bar(Figure.COST, 3),), kind="idle"
+    ),
+    Standing(
+        name="2,000 partitions, RF 3: memory of the largest node",
+        group="idle",
+        unit="MiB",
+        bars=(Bar(Figure.COST, 150),),
+        kind="many",
+    ),
+)
+COLD = (
+    Load(
+        name="fresh JVM: produce 1 KiB, 16K x 1",
+        group="cold",
+        partitions=12,
+        in_flight=5,
+        batch=BATCH_16K,
+        records=15,
+        note="the first 20,000 requests after the start of both nodes; Kafka's JVM is cold",
+    ),
+)
+
+
+def _java(name: str, *, partitions: int, size: int, batch: int, amount: int, fetches: bool = False) -> JavaLoad:
+    return JavaLoad(
+        name=f"Java's tools: {name}",
+        group="java",
+        unit="record",
+        records=1,
+        control=True,
+        partitions=partitions,
+        size=size,
+        batch=batch,
+        amount=amount,
+        fetches=fetches,
+    )
+
+
+JAVA = (
+    _java("produce 1 KiB, 12 partitions, 16 KiB batches", partitions=12, size=1024, batch=16384, amount=500_000),
+    _java("produce 100 B, 1 partition, 128 KiB batches", partitions=1, size=100, batch=131072, amount=3_000_000),
+    _java("fetch 1 KiB, 12 partitions", partitions=12, size=1024, batch=131072, amount=1_000_000, fetches=True),
+)
+ROWS: tuple[Row, ...] = (*LOADS, *RATES, *STANDING, *COLD, *JAVA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from bench.warm.bars import Bar, Figure, either, judge
 from bench.warm.measured import Measured
 from bench.warm.report import Finding, bar_table, cost_table, document, falls_short, findings, latency_table, rate_table, remarks
 from bench.warm.results import Record, Results
-from bench.warm.rows import LOADS, Load, Row
+from bench.warm.rows import LOADS, RATES, STANDING, Load, Row
 from bench.warm.sides import APACHE, LIMIT, TIDELOG
 
 ROW = Load(
@@ -120,6 +121,18 @@ def test_latencies_and_absolute_figures_have_bars_of_their_own() -> None:
     assert "| idle | cost ≤ 3 | 2 (2-2) | met |" in bar_table([idle])
 
 
+def test_a_limit_that_serves_as_control_is_no_base_of_ratios() -> None:
+    row = replace(ROW, control=True)
+    finding = Finding(row, record(*[QUIET] * 7))
+    assert finding.cost_ratio(LIMIT) is None
+    assert cost_table([finding]).splitlines()[-1].startswith("| produce | request |  | 4 (1 + 3) | 10 (2.5 + 7.5) |")
+    assert rate_table([finding]).splitlines()[-1].startswith("| produce |  | 300 | 100 |")
+
+
+def test_a_side_that_cost_nothing_that_could_be_seen_makes_no_ratio() -> None:
+    assert Finding(ROW, record({**QUIET, LIMIT: one(0.0)})).cost_ratio(LIMIT) is None
+
+
 def test_remarks_name_busy_generators_and_a_kafka_that_was_not_steady() -> None:
     busy = {LIMIT: one(1.0, generator=0.7), TIDELOG: one(4.0), APACHE: one(10.0)}
     found = record(*[busy] * 7)
@@ -158,8 +171,10 @@ def test_the_rows_have_names_topics_and_bars_of_their_own() -> None:
     assert len({row.topic for row in program.ROWS}) == len(program.ROWS)
     assert {row.group for row in program.ROWS} == set(program.GROUPS)
     assert [row.name for row in program.selected("64 conn")] == ["produce one record, 64 connections"]
-    assert program.selected("node") == list(LOADS)
-    assert all(row.bars for row in LOADS)
+    assert program.selected("", "node") == list(LOADS)
+    with pytest.raises(SystemExit, match="no group nodes"):
+        program.selected("", "nodes")
+    assert all(row.bars for row in (*LOADS, *RATES, *STANDING))
 
 
 @pytest.mark.parametrize("row", LOADS, ids=lambda row: row.name)
