@@ -32,9 +32,6 @@ class Difference:
 
 BAD_FILTER = "An ACL filter with an unknown operation is answered. Apache Kafka closes the connection while it parses."
 VALIDATED_FIRST = "Permissions come before validation: without them an error says nothing about the resource."
-NO_SHARE_GROUPS = (
-    "UNSUPPORTED_VERSION: tidelog has no share groups. Apache Kafka looks for their coordinator with the feature off."
-)
 
 ON_PURPOSE: tuple[Difference, ...] = (
     Difference(
@@ -44,9 +41,6 @@ ON_PURPOSE: tuple[Difference, ...] = (
         "[LEADER_NOT_AVAILABLE",
         "LEADER_NOT_AVAILABLE: the topic that the request creates exists by then. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION;"
         " clients retry on both.",
-    ),
-    Difference(
-        "FIND_COORDINATOR", "type 2, *", "COORDINATOR_NOT_AVAILABLE|INVALID_REQUEST", "UNSUPPORTED_VERSION", NO_SHARE_GROUPS
     ),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "INVALID_REQUEST resources[]", BAD_FILTER),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "CLUSTER_AUTHORIZATION_FAILED resources[]", BAD_FILTER),

@@ -16,7 +16,7 @@ from tidelog.broker.quotas.mutations import submit_own
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from tidelog.model.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from tidelog.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -67,7 +67,28 @@ def _transactions(config: BrokerConfig) -> InternalTopic:
     )
 
 
-_TOPICS: Mapping[str, Callable[[BrokerConfig], InternalTopic]] = {OFFSETS_TOPIC: _offsets, TRANSACTION_STATE_TOPIC: _transactions}
+def _shares(config: BrokerConfig) -> InternalTopic:
+    # Snapshots and updates have the same key: compaction would lose all but the last.
+    return InternalTopic(
+        SHARE_STATE_TOPIC,
+        config.share_coordinator_state_topic_num_partitions,
+        config.share_coordinator_state_topic_replication_factor,
+        {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+            "retention.ms": "-1",
+        },
+        config.share_coordinator_state_topic_min_isr,
+    )
+
+
+_TOPICS: Mapping[str, Callable[[BrokerConfig], InternalTopic]] = {
+    OFFSETS_TOPIC: _offsets,
+    TRANSACTION_STATE_TOPIC: _transactions,
+    SHARE_STATE_TOPIC: _shares,
+}
+_IN_ADVANCE = (OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
 
 
 def create_in_background(broker: Broker, name: str) -> None:
@@ -85,8 +106,8 @@ async def create_now(broker: Broker, topic: InternalTopic) -> None:
 
 
 async def create_internal_topics(broker: Broker) -> None:
-    """Create the internal topics in advance; otherwise the first client that needs one has to retry."""
-    for topic in (make(broker.config) for make in _TOPICS.values()):
+    """Create the internal topics that nearly all clients need in advance; otherwise the first that needs one has to retry."""
+    for topic in (_TOPICS[name](broker.config) for name in _IN_ADVANCE):
         if topic.name not in broker.image.topics.by_name:
             await create_now(broker, topic)
 

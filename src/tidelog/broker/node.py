@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tidelog.config.resolve import BrokerConfig
     from tidelog.coordinator.group.coordinator import GroupCoordinator
     from tidelog.coordinator.shards import Shards
+    from tidelog.coordinator.share.coordinator import ShareCoordinator
     from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
     from tidelog.metadata.image import ClusterImage
     from tidelog.raft.voters import VoterSet
@@ -71,6 +72,8 @@ class Broker:
     """The groups that this broker coordinates."""
     transactions: Shards[TransactionCoordinator]
     """The transactional ids that this broker coordinates."""
+    shares: Shards[ShareCoordinator]
+    """The share partitions whose state this broker stores."""
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
     leads: Callable[[Partition], bool] = lambda partition: True
     """Whether it is certain that no other broker has become leader of a partition that this broker leads."""

@@ -21,6 +21,7 @@ from tidelog.broker.deferred import deferred
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import each_and_whole, regular
 from tidelog.broker.security_table import SECURITY_APIS
+from tidelog.broker.share_table import SHARE_APIS
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ErrorCode
@@ -401,7 +402,7 @@ _ROWS = (
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
 )
 
-API_TABLE: tuple[Api, ...] = tuple(sorted((*_ROWS, *SECURITY_APIS), key=lambda row: row.key))
+API_TABLE: tuple[Api, ...] = tuple(sorted((*_ROWS, *SECURITY_APIS, *SHARE_APIS), key=lambda row: row.key))
 """The rows of all APIs that are served, by key."""
 
 BROKER_APIS = on_brokers((*API_TABLE, *_OFF))

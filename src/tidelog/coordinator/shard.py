@@ -77,6 +77,15 @@ class TransactionalMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class OffsetMachine(Protocol):
+    """A machine that knows at which offsets its records are."""
+
+    def appending(self, first_offset: int) -> None:
+        """The records that are replayed next have consecutive offsets from here on."""
+        ...
+
+
 class WithinTransaction(NamedTuple):
     """The transaction that records belong to. ``proof`` shows that its coordinator knows it, as with ``Partition.append``."""
 
@@ -315,6 +324,8 @@ class Shard(Generic[M]):
             if result.error is not ErrorCode.NONE:
                 log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(stored), result.error.name)
                 return None
+            if isinstance(machine, OffsetMachine):
+                machine.appending(result.first_offset)
             for record in records_of_batch:
                 machine.replay(record, now_ms)
             last_offset = result.last_offset

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.model.errors import StorageFailure
-from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, Uuid
+from tidelog.model.ids import INTERNAL_TOPICS, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.alter_partition_requests import IsrChanges
 from tidelog.replication.fetch import Fetch, Gate
@@ -174,7 +174,7 @@ class ReplicaManager:
     def _has_room(self, topic: str) -> bool:
         self._room -= 1
         # Coordinators look for their partitions when the metadata arrives.
-        return self._room >= 0 or topic in (OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
+        return self._room >= 0 or topic in INTERNAL_TOPICS
 
     def _create(self, topic: TopicImage, index: int, stats: TopicStats, now_ms: int) -> Partition:
         log: UnifiedLog | None = None

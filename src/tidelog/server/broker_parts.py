@@ -147,7 +147,7 @@ def build_broker(
         listeners,
         reports,
         publisher,
-        Housekeeping(broker, runtime),
+        Housekeeping(broker, runtime, coordinators.prune_shares),
         Compaction(replicas, config, runtime),
     )
 
@@ -183,6 +183,7 @@ def _serving(
         metadata_answers=Answers(),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
+        shares=coordinators.shares,
         others=others,
         leads=coordinators.leads,
         quotas=membership.replica.quotas.quotas,

@@ -223,7 +223,7 @@ class Faults:
     def within(self, coordinators: Coordinators) -> None:
         """Put faults in front of these coordinators' markers and loads from now on."""
         coordinators.markers.write = self._around(coordinators.markers.write)
-        for shards in (coordinators.groups, coordinators.transactions):
+        for shards in (coordinators.groups, coordinators.transactions, coordinators.shares):
             shards.before_load = self._before_load
 
     def _around(self, write: WriteMarker) -> WriteMarker:

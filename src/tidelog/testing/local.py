@@ -171,7 +171,8 @@ class LocalBroker:
     def reload_coordinators(self) -> None:
 
         def reload() -> None:
-            for shards in (self.thread.running().broker.groups, self.thread.running().broker.transactions):
+            broker = self.thread.running().broker
+            for shards in (broker.groups, broker.transactions, broker.shares):
                 shards.reload()
 
         self.thread.call(reload)

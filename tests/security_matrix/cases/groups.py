@@ -11,6 +11,7 @@ from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerPro
 CLASSIC = "open-kg"
 CONSUMER, CONSUMER_HIDDEN, HIDDEN_CONSUMER = "open-cg", "open-cg-hidden", "hidden-cg"
 COMMITTED = "open-commits"
+UNKNOWN_TOPIC_ID = b"\x07" * 16
 STATES = {**GROUPS, "with members": CLASSIC}
 SUBSCRIPTION = b"\0\1" + ConsumerProtocolSubscription(topics=["open-t"]).encode(1)
 
@@ -194,6 +195,21 @@ def _share_and_streams() -> list[Case]:
     return found
 
 
+def _share_state() -> list[Case]:
+    """Requests between brokers; the topic is unknown, so that none changes anything."""
+    found = []
+    for api, fields in {
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE: {"state_epoch": 0, "start_offset": 0},
+        ApiKey.READ_SHARE_GROUP_STATE: {"leader_epoch": 0},
+        ApiKey.WRITE_SHARE_GROUP_STATE: {"state_epoch": 0, "leader_epoch": 0, "start_offset": 0},
+        ApiKey.DELETE_SHARE_GROUP_STATE: {},
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: {"leader_epoch": 0},
+    }.items():
+        topics = [{"topic_id": UNKNOWN_TOPIC_ID, "partitions": [{"partition": 0, **fields}]}]
+        found.append(plain(api, "missing", group_id=GROUPS["exists"], topics=topics))
+    return found
+
+
 def cases() -> list[Case]:
-    """Members, offsets, listing and describing; classic and consumer groups; share and streams groups."""
-    return [*_members(), *_offsets(), *_listing(), *_consumer_groups(), *_share_and_streams()]
+    """Members, offsets, listing and describing; classic and consumer groups; share and streams groups, and their state."""
+    return [*_members(), *_offsets(), *_listing(), *_consumer_groups(), *_share_and_streams(), *_share_state()]

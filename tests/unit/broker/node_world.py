@@ -187,6 +187,7 @@ class NodeWorld:
             metadata_answers=Answers(),
             groups=NoShards(),  # type: ignore[arg-type]
             transactions=NoShards(),  # type: ignore[arg-type]
+            shares=NoShards(),  # type: ignore[arg-type]
         )
 
     def session(self, listener: str = "EXTERNAL") -> Session:

@@ -10,12 +10,14 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
 from tidelog.coordinator.shards import Shards
+from tidelog.coordinator.share.coordinator import ShareCoordinator
+from tidelog.coordinator.share.settings import ShareCoordinatorSettings
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.transitions import NewId
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.supported_features import TRANSACTION_VERSION
-from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import Rng
 from tidelog.replication.isr_and_high_watermark import is_followed
 from tidelog.replication.partition import Partition
@@ -61,7 +63,7 @@ class LoopWorld:
 
 
 class Coordinators:
-    """The shards of both coordinators, which follow the cluster's image.
+    """The shards of all coordinators, which follow the cluster's image.
 
     ``new_id`` allocates producer ids; ``write_marker`` writes a transaction marker to one partition of this node, ``others``
     reaches the leaders of the rest. ``in_touch``: whether the controller has heard from this broker so recently that no other
@@ -84,7 +86,7 @@ class Coordinators:
         self.leads = leads
         self._world = LoopWorld(runtime, leads)
         self._stopped = False
-        groups, transactions = group_settings(config), transaction_settings(config)
+        groups, transactions, shares = group_settings(config), transaction_settings(config), share_settings(config)
         rng: Rng = runtime.rng
 
         def make_groups(now_ms: int) -> GroupCoordinator:
@@ -92,6 +94,9 @@ class Coordinators:
 
         def make_transactions(now_ms: int) -> TransactionCoordinator:
             return TransactionCoordinator(transactions, new_id, server_version, now_ms)
+
+        def make_shares(now_ms: int) -> ShareCoordinator:
+            return ShareCoordinator(shares, now_ms, lambda: replicas.image)
 
         def server_version() -> int:
             return replicas.image.features.get(TRANSACTION_VERSION, 0)
@@ -114,13 +119,16 @@ class Coordinators:
             patience_ms=config.request_timeout_ms,
         )
         self.markers.shards = self.transactions
+        self.shares: Shards[ShareCoordinator] = Shards(
+            SHARE_STATE_TOPIC, replicas, make_shares, self._world, patience_ms=config.share_coordinator_write_timeout_ms
+        )
 
     def follow(self, delta: ClusterDelta | None = None) -> None:
         """Called when the replica manager has applied an image. The offsets of deleted topics are dropped. A stopping node
         ignores the image."""
         if self._stopped:
             return
-        for shards in (self.groups, self.transactions):
+        for shards in (self.groups, self.transactions, self.shares):
             if shards.exists or shards.running:
                 shards.follow()
         if delta is not None and (delta.topics.changed or delta.topics.deleted):
@@ -129,13 +137,35 @@ class Coordinators:
         if delta is not None and delta.topics.deleted:
             names = frozenset(image.name for image in delta.topics.deleted.values())
             self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
+            gone = frozenset(delta.topics.deleted)
+            self.shares.tell_all(lambda machine: machine.forget_topics(gone))
+
+    def prune_shares(self) -> None:
+        """Deletes the share state that newer snapshots have replaced."""
+        shards = self.shares.loaded()
+        for shard in shards if isinstance(shards, list) else ():
+            partition, machine = shard.partition, shard.machine
+            if machine is None or partition.log is None:
+                continue
+            offset = machine.prunable_offset(partition.log.high_watermark)
+            if offset is not None and offset > partition.log.log_start_offset:
+                partition.delete_records(offset)
 
     def stop(self) -> None:
-        """Stops both coordinators and answers all waiting requests."""
+        """Stops the coordinators and answers all waiting requests."""
         self._stopped = True
         self._world.stop()
         self.groups.stop()
         self.transactions.stop()
+        self.shares.stop()
+
+
+def share_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
+    """What the settings say of the share coordinator."""
+    return ShareCoordinatorSettings(
+        updates_per_snapshot=config.share_coordinator_snapshot_update_records_per_snapshot,
+        cold_after_ms=config.share_coordinator_cold_partition_snapshot_interval_ms,
+    )
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:

@@ -25,7 +25,9 @@ LATE_CHECK_MS = 10_000
 class Housekeeping:
     """The periodic duties of one node."""
 
-    def __init__(self, broker: Broker, runtime: LoopRuntime) -> None:
+    def __init__(self, broker: Broker, runtime: LoopRuntime, prune_shares: Callable[[], object] = lambda: None) -> None:
+        """``prune_shares`` deletes replaced state of share partitions."""
+        self._prune_shares = prune_shares
         self._broker = broker
         self._runtime = runtime
         self._timers: dict[str, Alarm] = {}
@@ -52,6 +54,7 @@ class Housekeeping:
             lambda: replicas.logs.upkeep.expire_producers(self._runtime.records_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
+        self.every("share state", config.share_coordinator_state_topic_prune_interval_ms, self._prune_shares)
         self.scrubbing.start()
 
     def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:

@@ -16,8 +16,8 @@ from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.shards import Shards
 from tidelog.model.acl import AclOperation, ResourceType
-from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, uuid_from_text
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP_KEY = 0
@@ -25,10 +25,8 @@ TRANSACTION_KEY = 1
 SHARE_KEY = 2
 BATCHED_FROM = 4
 SHARE_KEY_FROM = 6
-NOT_SERVED = (
-    "This version of tidelog does not serve share groups; groups (key type 0) and transactional ids (1) have a coordinator."
-)
-_NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTION_STATE_TOPIC}
+NOT_SERVED = "Groups (key type 0) and transactional ids (1) have a coordinator, and since version 6 share partitions (2)."
+_NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTION_STATE_TOPIC, SHARE_KEY: SHARE_STATE_TOPIC}
 _RESOURCES: Mapping[int, ResourceType] = {GROUP_KEY: ResourceType.GROUP, TRANSACTION_KEY: ResourceType.TRANSACTIONAL_ID}
 
 
@@ -44,6 +42,8 @@ def find_coordinator(ctx: BrokerContext, request: FindCoordinatorRequest) -> Fin
     """
     if request.key_type == SHARE_KEY and ctx.api_version >= SHARE_KEY_FROM:
         require_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
+        if not all(map(_is_share_key, request.coordinator_keys)):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The key of a share partition is GROUP:TOPIC_ID:PARTITION.")
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
     found = _find(ctx, request.key_type, request.key)
@@ -60,7 +60,9 @@ def _find(ctx: BrokerContext, key_type: int, key: str) -> Coordinator:
     name = _NAMES.get(key_type)
     if name is None:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, NOT_SERVED)
-    if not allows(ctx, AclOperation.DESCRIBE, _RESOURCES[key_type], key):
+    if key_type == SHARE_KEY and ctx.api_version < SHARE_KEY_FROM:
+        return _none(key, ErrorCode.INVALID_REQUEST, NOT_SERVED)
+    if key_type != SHARE_KEY and not allows(ctx, AclOperation.DESCRIBE, _RESOURCES[key_type], key):
         denied = DENIED[_RESOURCES[key_type]]
         return _none(key, denied, denied.text)
     topic = ctx.image.topics.by_name.get(name)
@@ -70,7 +72,9 @@ def _find(ctx: BrokerContext, key_type: int, key: str) -> Coordinator:
         message = f"{name} is being created; ask again." if refused is None else f"{name} cannot be created: {refused}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
-    shards: Shards[Any] = ctx.node.transactions if key_type == TRANSACTION_KEY else ctx.node.groups
+    node = ctx.node
+    coordinators: Mapping[int, Shards[Any]] = {GROUP_KEY: node.groups, TRANSACTION_KEY: node.transactions, SHARE_KEY: node.shares}
+    shards = coordinators[key_type]
     if leader == ctx.node.node_id and shards.doubts(key):
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker is cut off from the others; ask another one.")
     broker = ctx.image.brokers.get(leader)
@@ -78,6 +82,17 @@ def _find(ctx: BrokerContext, key_type: int, key: str) -> Coordinator:
     if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition of {name} has no leader; ask again.")
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=None)
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether the key is GROUP:TOPIC_ID:PARTITION; a group's id may have colons."""
+    group_id, _, rest = key.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        uuid_from_text(topic_id)
+    except ValueError:
+        return False
+    return bool(group_id) and rest.isascii() and rest.isdigit()
 
 
 def _none(key: str, error: ErrorCode, message: str) -> Coordinator:

@@ -48,10 +48,10 @@ def test_a_group_has_its_coordinator_at_every_version(broker: Broker, talk: Talk
         assert [one.key for one in found] == ["g", "h"]
 
 
-@pytest.mark.parametrize("kind", [2, 9])
-def test_kinds_that_are_not_served_say_so(talk: Talk, kind: int) -> None:
-    answer = talk.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), 6).coordinators[0]
-    assert answer.error_code == E.UNSUPPORTED_VERSION and "does not serve share groups" in answer.error_message
+@pytest.mark.parametrize(("kind", "version", "error"), [(9, 6, E.UNSUPPORTED_VERSION), (2, 5, E.INVALID_REQUEST)])
+def test_kinds_that_are_not_served_say_so(talk: Talk, kind: int, version: int, error: E) -> None:
+    answer = talk.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), version).coordinators[0]
+    assert answer.error_code == error and "since version 6 share partitions" in answer.error_message
 
 
 def test_a_transactional_id_has_a_coordinator_and_its_topic_is_made_for_losing_nothing(broker: Broker, talk: Talk) -> None:
