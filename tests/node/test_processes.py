@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import urllib.request
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+from tests.interop.nodes import free_ports
 from tests.node.installation import BOUND_S, Installation, Writer, installed, missing
 
 
@@ -55,6 +58,31 @@ def test_the_first_contact_goes_on_while_any_one_process_is_stopped(tmp_path: Pa
             assert {each.port for each in brokers.values()} <= {running.port + 10, running.port + 20}
             running.until(lambda node_id=node_id: f"node {node_id} serves again" in running.said())
         assert "was ended by signal 9 (SIGKILL); it is started again now" in running.said()
+
+
+def test_one_page_has_the_metrics_of_all_processes_also_of_those_that_are_gone(tmp_path: Path) -> None:
+    (http,) = free_ports(1)
+    with installed(tmp_path, 2, f"tidelog.http.listener=127.0.0.1:{http}") as running:
+
+        def page(path: str) -> str:
+            with urllib.request.urlopen(f"http://127.0.0.1:{http}{path}", timeout=BOUND_S) as answer:
+                return answer.read().decode()
+
+        names = {1: 'tidelog_process_up{node="1"}', 2: 'tidelog_process_up{node="2"}'}
+        text = page("/metrics")
+        assert all(f"{name} 1\n" in text for name in names.values())
+        assert text.count("# TYPE kafka_server_replicamanager_leadercount gauge") == 1
+        assert json.loads(page("/healthz"))["status"] == "ok" and page("/readyz") == "ready\n"
+        pid = running.pid(2)
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            # The other process accepts, waits for this one's answer, and says that there is none.
+            health = json.loads(page("/healthz"))
+            assert health["status"] == "degraded" and health["nodes"][1] == {"status": "down", "node_id": 2}
+            assert f"{names[2]} 0\n" in page("/metrics")
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_node_grows_to_an_installation_which_does_not_shrink_by_itself(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     if place is not None and isinstance(node, Node):
         from tidelog.server.installation import SupervisorLink
 
+        node.monitoring.join(place)
         link = SupervisorLink(place, runtime, opened=node.accept_shared, gone=stop.set)
     try:
         if not await _started(node, stop):

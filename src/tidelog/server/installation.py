@@ -38,6 +38,12 @@ class Place(NamedTuple):
     """Descriptor of the socket to the supervisor."""
     sockets: Mapping[str, int]
     """Descriptors of the shared listening sockets, by listener name."""
+    http: int | None
+    """Descriptor of the shared listening socket of ``tidelog.http.listener``; None when it is turned off."""
+    folder: str
+    """Where the processes serve each other their pages, on Unix sockets."""
+    node_ids: tuple[int, ...]
+    """Of all processes."""
 
 
 def place() -> Place | None:
@@ -46,8 +52,9 @@ def place() -> Place | None:
     if text is None:
         return None
     values = json.loads(text)
-    found = Place(values["node_id"], values["first"], values["control"], values["sockets"])
-    for descriptor in (found.control, *found.sockets.values()):
+    values["node_ids"] = tuple(values["node_ids"])
+    found = Place(**values)
+    for descriptor in (found.control, *found.sockets.values(), *([] if found.http is None else [found.http])):
         os.set_inheritable(descriptor, False)
     return found
 

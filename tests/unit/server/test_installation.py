@@ -15,9 +15,10 @@ def test_the_place_is_in_the_environment_once(monkeypatch: pytest.MonkeyPatch) -
     assert installation.place() is None
     control, theirs = socket.socketpair()
     values = {"node_id": 3, "first": False, "control": control.fileno(), "sockets": {"PLAINTEXT": theirs.fileno()}}
+    values |= {"http": None, "folder": "/d", "node_ids": [2, 3]}
     os.set_inheritable(control.fileno(), True)
     monkeypatch.setenv(installation.VARIABLE, json.dumps(values))
-    assert installation.place() == Place(3, False, control.fileno(), {"PLAINTEXT": theirs.fileno()})
+    assert installation.place() == Place(3, False, control.fileno(), {"PLAINTEXT": theirs.fileno()}, None, "/d", (2, 3))
     assert not control.get_inheritable()
     assert installation.place() is None, "what this process starts is no process of the installation"
     for each in (control, theirs):
@@ -34,7 +35,7 @@ def test_a_process_says_that_it_is_ready_and_hears_the_rest() -> None:
 
     async def main() -> None:
         gone = loop.create_future()
-        place = Place(2, False, theirs.detach(), {"PLAINTEXT": shared.detach()})
+        place = Place(2, False, theirs.detach(), {"PLAINTEXT": shared.detach()}, None, "/d", (2,))
         link = SupervisorLink(
             place,
             runtime,

@@ -28,6 +28,10 @@ class Plan:
     """The addresses of first contact, as a person reads them."""
     sockets: Mapping[str, int]
     """Descriptors of the listening sockets that all processes accept from, by listener name."""
+    http: int | None
+    """As ``sockets``, of ``tidelog.http.listener``; None when it is turned off."""
+    pages: str
+    """The folder of the processes' own pages."""
     lock: int
     """Descriptor of the lock that holds until the last of the processes has ended."""
     own_lock: int
@@ -38,6 +42,10 @@ class Plan:
     log_format: str
     began: float
     """When the command was called, as ``time.perf_counter()`` says."""
+
+    def inherited(self) -> tuple[int, ...]:
+        """The descriptors that every process gets."""
+        return (self.lock, *self.sockets.values(), *([] if self.http is None else [self.http]))
 
     def to_json(self) -> str:
         """The text that ``from_json`` reads."""

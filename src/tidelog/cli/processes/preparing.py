@@ -21,7 +21,7 @@ from typing import IO, Final, NamedTuple, NoReturn
 from tidelog.cli.processes.layout import SUBFOLDER, Process, lay_out, shrunk
 from tidelog.cli.processes.machine import free_memory
 from tidelog.cli.processes.plan import Plan, Started
-from tidelog.config.listeners import EndPoint, address_text
+from tidelog.config.listeners import EndPoint, address_text, parse_address
 from tidelog.config.providers import Resolved
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
@@ -41,6 +41,9 @@ PROCESS_BYTES: Final = 40 << 20
 WAIT_S: Final = 60.0
 """How long the processes of a former supervisor may take to stop."""
 POLL_S: Final = 0.1
+MOST_PATH: Final = 90
+"""Bytes of the folder's path: a Unix socket's has at most 104 on macOS, 108 on Linux."""
+_HTTP: Final = "tidelog.http.listener"
 _SUPERVISOR, _PROCESSES = "supervisor.lock", "processes.lock"
 _rng = random.SystemRandom()
 
@@ -100,6 +103,7 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
     locks = lock(paths[0])
     _format(fs, first, config.embedded, processes)
     sockets = {point.listener: _listening(point, config) for point in config.broker_endpoints}
+    http = _pages_socket(config)
     addresses = []
     for point in config.advertised({name: each.getsockname()[1] for name, each in sockets.items()}, socket.gethostname()):
         addresses.append(str(point))
@@ -107,6 +111,8 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
         processes=tuple(Started(each.node_id, _command(request, each)) for each in processes),
         addresses=tuple(addresses),
         sockets={name: each.fileno() for name, each in sockets.items()},
+        http=None if http is None else http.fileno(),
+        pages=_pages_folder(paths[0]),
         lock=locks.processes.fileno(),
         own_lock=locks.supervisor.fileno(),
         folder=os.path.join(paths[0], SUBFOLDER),
@@ -118,7 +124,7 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
         file.write(plan.to_json())
         file.flush()
         file.seek(0)
-        for descriptor in (file.fileno(), plan.lock, plan.own_lock, *plan.sockets.values()):
+        for descriptor in (file.fileno(), plan.own_lock, *plan.inherited()):
             os.set_inheritable(descriptor, True)
         os.execv(sys.executable, [sys.executable, "-m", "tidelog.cli.processes.supervisor", str(file.fileno())])
 
@@ -206,6 +212,33 @@ def _listening(point: EndPoint, config: BrokerConfig) -> socket.socket:
     except OSError as error:
         raise unavailable(str(point), error) from error
     return made
+
+
+def _pages_socket(config: BrokerConfig) -> socket.socket | None:
+    """Where the installation serves /metrics; None when that is turned off. As a single node, it takes a free port when the
+    default one is in use, and refuses to when it is one that was set."""
+    if not config.tidelog_http_listener:
+        return None
+    host, port = parse_address(_HTTP, config.tidelog_http_listener)
+    try:
+        made = bind("http", host, port)
+        made.listen()
+    except (ConfigError, OSError) as error:
+        where = address_text(host, port)
+        if _HTTP in config.static:
+            raise ConfigError(f"{_HTTP} is {where}, but the installation cannot listen there: {error}") from error
+        made = bind("http", host, 0)
+        made.listen()
+        found = address_text(*made.getsockname()[:2])
+        log.warning("%s is in use. Metrics are at %s instead: set %s, or another node is measured.", where, found, _HTTP)
+    log.info("metrics at %s/metrics", address_text(*made.getsockname()[:2]))
+    return made
+
+
+def _pages_folder(log_dir: str) -> str:
+    """Where the processes serve each other their pages: with their data, unless that path is too long for a Unix socket."""
+    folder = os.path.abspath(os.path.join(log_dir, SUBFOLDER))
+    return folder if len(folder.encode()) <= MOST_PATH else tempfile.mkdtemp(prefix="tidelog-")
 
 
 def _command(request: Request, process: Process) -> tuple[str, ...]:

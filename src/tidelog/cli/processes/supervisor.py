@@ -191,8 +191,11 @@ class Supervisor:
             "first": child is self._children[0],
             "control": theirs.fileno(),
             "sockets": dict(self._plan.sockets),
+            "http": self._plan.http,
+            "folder": self._plan.pages,
+            "node_ids": [each.node_id for each in self._children],
         }
-        inherited = (theirs.fileno(), self._plan.lock, *self._plan.sockets.values())
+        inherited = (theirs.fileno(), *self._plan.inherited())
         child.began = time.monotonic()
         try:
             # In a session of its own: Ctrl-C is for the supervisor, which stops one process after the other.

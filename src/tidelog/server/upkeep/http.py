@@ -9,7 +9,9 @@ is hot. ``h11`` is imported with the first request.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -17,6 +19,7 @@ from tidelog.config.listeners import address_text
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
+    import socket
     import ssl
 
     import h11
@@ -95,6 +98,17 @@ class HttpServer:
             raise ConfigError(f"tidelog.http.listener is {where}, but the node cannot listen there: {error.strerror}.") from error
         bound = self._server.sockets[0].getsockname()
         return bound[0], bound[1]
+
+    async def start_shared(self, listening: socket.socket) -> None:
+        """Accepts from a socket that other processes accept from, too."""
+        self._server = await asyncio.start_server(self._converse, sock=listening, limit=MAX_HEADER_BYTES)
+
+    async def start_local(self, path: str) -> None:
+        """Starts listening on a Unix socket, for this user alone. OSError when that cannot be made."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self._server = await asyncio.start_unix_server(self._converse, path, limit=MAX_HEADER_BYTES)
+        os.chmod(path, 0o600)
 
     async def close(self) -> None:
         """Stops listening and ends all conversations."""

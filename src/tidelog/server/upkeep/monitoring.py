@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from tidelog.config.resolve import BrokerConfig
     from tidelog.metrics.registry import Family, Registry
+    from tidelog.server.installation import Place
     from tidelog.server.runtime import LoopRuntime
     from tidelog.storage.log_dir import LogDir
 
@@ -50,17 +52,28 @@ class Monitoring:
         self._in_thread: Registry | None = None
         self._why_not_ready: Callable[[], str | None] = lambda: STARTING
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/livez": self._live, "/readyz": self._ready}
+        self._pages = pages
         self._server = HttpServer(pages)
+        self._shared: HttpServer | None = None
+        self._place: Place | None = None
         self.address: tuple[str, int] | None = None
         """The bound host and port; None when the server is turned off."""
+
+    def join(self, place: Place) -> None:
+        """This node is one of several processes: its pages are for the others, and those of all for everyone. Before
+        ``listen``."""
+        self._place = place
 
     async def listen(self) -> None:
         """Listens at ``tidelog.http.listener``. ConfigError for an invalid address, or when an explicitly set port is in use."""
         text = self._node.config.tidelog_http_listener
         if not text:
             return
+        if self._place is not None:
+            await self._listen_among(self._place)
+            return
         host, port = parse_address(_OPTION, text)
-        scheme = await self._secure()
+        scheme = await self._secure(self._server)
         try:
             self.address = await self._server.start(host, port)
         except ConfigError as error:
@@ -72,7 +85,24 @@ class Monitoring:
             log.warning("%s Metrics are at %s instead: set %s, or the wrong node is measured.", error, where, _OPTION)
         log.info("metrics at %s://%s/metrics", scheme, address_text(*self.address))
 
-    async def _secure(self) -> str:
+    async def _listen_among(self, place: Place) -> None:
+        """ConfigError when the socket for the other processes cannot be made."""
+        # Only one of several processes.
+        from tidelog.server.upkeep.installation_pages import InstallationPages, own_socket
+
+        path = own_socket(place, place.node_id)
+        try:
+            await self._server.start_local(path)
+        except OSError as error:
+            raise ConfigError(f"{path}: the pages for the other processes cannot be served there: {error.strerror}") from error
+        if place.http is None:
+            return
+        together = InstallationPages(place, self._pages, self._node.runtime.run_blocking)
+        self._shared = HttpServer(together.pages())
+        await self._secure(self._shared)
+        await self._shared.start_shared(socket.socket(fileno=place.http))
+
+    async def _secure(self, server: HttpServer) -> str:
         """Guards the pages if the settings ask for it; http or https. ConfigError for a file that cannot be used."""
         config = self._node.config
         if not any(name.startswith(HTTP_SECURITY) for name in config.static):
@@ -83,7 +113,7 @@ class Monitoring:
 
         settings = endpoint_security(config)
         guard = await self._node.runtime.run_blocking(partial(HttpSecurity, settings, self._node.runtime))
-        self._server.guard = guard
+        server.guard = guard
         return "https" if guard.speaks_tls else "http"
 
     def serve(self, metrics: Sources, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
@@ -95,6 +125,8 @@ class Monitoring:
         self._why_not_ready = why_not_ready
 
     async def stop(self) -> None:
+        if self._shared is not None:
+            await self._shared.close()
         await self._server.close()
 
     async def _metrics(self) -> Answer:

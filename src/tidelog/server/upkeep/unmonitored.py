@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidelog.server.installation import Place
     from tidelog.server.upkeep.monitoring import Monitored, Monitoring, Sources
     from tidelog.storage.log_dir import LogDir
 
@@ -14,6 +15,8 @@ class Unmonitored:
     """In place of ``Monitoring``."""
 
     address: tuple[str, int] | None = None
+
+    def join(self, place: Place) -> None: ...
 
     async def listen(self) -> None: ...
 

@@ -8,6 +8,8 @@ def test_a_plan_is_read_as_it_was_written() -> None:
         (Started(1, ("a", "b")), Started(2, ("c",))),
         ("PLAINTEXT://h:1",),
         {"PLAINTEXT": 5},
+        8,
+        "/pages",
         6,
         7,
         "/d/processes",
@@ -15,4 +17,5 @@ def test_a_plan_is_read_as_it_was_written() -> None:
         "json",
         1.5,
     )
+    assert plan.inherited() == (6, 5, 8)
     assert Plan.from_json(plan.to_json()) == plan

@@ -71,6 +71,8 @@ def supervised(directory: Path, *arguments: str, json_log: bool = False) -> Iter
             tuple(commands),
             ("PLAINTEXT://h:1",),
             {},
+            None,
+            "",
             lock.fileno(),
             lock.fileno(),
             str(directory),

@@ -1,0 +1,107 @@
+"""The pages of an installation of several processes: whichever process is asked collects what the others have.
+
+Each process serves its own pages on a Unix socket, for the installation's user. The address of ``tidelog.http.listener`` is
+shared, as those of clients are, so one of the processes answers as long as one is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from tidelog.metrics.exposition import CONTENT_TYPE
+from tidelog.metrics.merging import merge
+from tidelog.server.installation import Place
+from tidelog.server.upkeep.http import Answer, Page
+
+ANSWER_S: Final = 5.0
+"""How long another process may take."""
+MOST_BYTES: Final = 256 << 20
+_SEVERITY: Final = ("ok", "degraded", "starting", "failed", "down")
+
+Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
+"""Runs a job in a thread."""
+
+
+def own_socket(place: Place, node_id: int) -> str:
+    """Where a process of the installation serves its own pages."""
+    return os.path.join(place.folder, f"{node_id}.sock")
+
+
+class InstallationPages:
+    """The pages at the shared address. ``own``: those of this process, by path."""
+
+    def __init__(self, place: Place, own: Mapping[str, Page], run: Run) -> None:
+        self._place = place
+        self._own = own
+        self._run = run
+
+    def pages(self) -> dict[str, Page]:
+        """By path, under the paths of a single node."""
+        return {"/metrics": self._metrics, "/healthz": self._health, "/livez": self._own["/livez"], "/readyz": self._ready}
+
+    async def _metrics(self) -> Answer:
+        answers = await self._all("/metrics")
+        pages = {node_id: None if each is None or each.status != 200 else each.body for node_id, each in answers.items()}
+        return Answer(200, await self._run(partial(merge, pages)), CONTENT_TYPE)
+
+    async def _health(self) -> Answer:
+        """503 when no process can serve; the bodies of all are listed."""
+        found: list[dict[str, Any]] = []
+        for node_id, answer in (await self._all("/healthz")).items():
+            found.append({"status": "down", "node_id": node_id} if answer is None else json.loads(answer.body))
+        worst = max((each["status"] for each in found), key=_SEVERITY.index)
+        best = min((each["status"] for each in found), key=_SEVERITY.index)
+        status = best if best == worst or best in ("starting", "failed", "down") else "degraded"
+        body = json.dumps({"status": "failed" if status == "down" else status, "nodes": found})
+        return Answer(503 if status in ("failed", "down") else 200, body.encode() + b"\n", "application/json")
+
+    async def _ready(self) -> Answer:
+        """200 while one process serves clients: they are led to it. The body names those that do not."""
+        answers = await self._all("/readyz")
+        ready = any(each is not None and each.status == 200 for each in answers.values())
+        lines = [b"ready\n" if ready else b"no process serves\n"]
+        for node_id, each in answers.items():
+            if each is None or each.status != 200:
+                lines.append(b"node %d: %b" % (node_id, b"down\n" if each is None else each.body))
+        return Answer(200 if ready else 503, b"".join(lines))
+
+    async def _all(self, path: str) -> dict[int, Answer | None]:
+        """The answers of all processes, by node id; None where there is none."""
+        nodes = self._place.node_ids
+        return dict(zip(nodes, await asyncio.gather(*(self._of(node_id, path) for node_id in nodes)), strict=True))
+
+    async def _of(self, node_id: int, path: str) -> Answer | None:
+        if node_id == self._place.node_id:
+            return await self._own[path]()
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await _get(own_socket(self._place, node_id), path)
+        except (OSError, ValueError, TimeoutError):
+            return None
+
+
+async def _get(socket_path: str, path: str) -> Answer:
+    """Asks another process. ValueError for an answer that is none, or too long."""
+    reader, writer = await asyncio.open_unix_connection(socket_path)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: installation\r\nConnection: close\r\n\r\n".encode())
+        parts: list[bytes] = []
+        size = 0
+        while part := await reader.read(1 << 16):
+            parts.append(part)
+            size += len(part)
+            if size > MOST_BYTES:
+                raise ValueError("the answer is too long")
+    finally:
+        writer.close()
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    announced = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    if len(words) < 2 or len(announced) != 1 or int(announced[0].partition(b":")[2]) != len(body):
+        raise ValueError("the answer is not whole")
+    return Answer(int(words[1]), body)
