@@ -147,18 +147,19 @@ def test_remarks_name_busy_generators_and_a_kafka_that_was_not_steady() -> None:
 def test_a_run_resumes_where_its_file_ends(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     first = Results.load(path)
-    first.record("produce", "abc", "machine").warm.append([2.0])
+    first.begin("produce", Record("abc", "machine", warm=[[2.0]]))
     first.add("produce", QUIET)
     first.add("produce", {**QUIET, TIDELOG: one(5.0, consumed_p50_ms=0.1)})
     again = Results.load(path)
-    found = again.record("produce", "abc", "machine")
+    found = again.resumed("produce", "abc", "machine")
     assert [each[TIDELOG].sample.cost for each in found.rounds] == [4.0, 5.0]
     assert found.rounds[1][TIDELOG].load.latencies == {"consumed_p50_ms": 0.1}
     assert found.rounds[0][TIDELOG].load.rate == pytest.approx(300.0)
     assert (found.warm, found.counted()) == ([[2.0]], [0, 1])
     assert program.wants_more(found, 7)
     assert not program.wants_more(found, 2)
-    assert again.record("produce", "def", "machine").rounds == []
+    assert again.resumed("produce", "def", "machine").rounds == []
+    assert again.records["produce"] is found  # until the row is measured again
 
 
 def test_more_rounds_are_tried_only_so_often() -> None:
