@@ -8,13 +8,14 @@ from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 
 
 class Effects:
-    """Records to append and the responses that wait for them, in order."""
+    """Records to append, and the requests and responses that wait for them, in order."""
 
-    __slots__ = ("records", "replies")
+    __slots__ = ("records", "replies", "sends")
 
     def __init__(self) -> None:
         self.records: list[Any] = []
         self.replies: list[Reply] = []
+        self.sends: list[Any] = []
 
     def reply(self, token: Token, response: Any) -> None:
         """Answers a waiting request once the records are safe."""
@@ -24,9 +25,10 @@ class Effects:
         """The request is refused: drops everything collected."""
         self.records.clear()
         self.replies.clear()
+        self.sends.clear()
 
     def outcome(self) -> Outcome:
         """Returns everything as an Outcome."""
-        if not self.records and not self.replies:
+        if not self.records and not self.replies and not self.sends:
             return NOTHING
-        return Outcome(records=tuple(self.records), replies=tuple(self.replies))
+        return Outcome(records=tuple(self.records), sends=tuple(self.sends), replies=tuple(self.replies))

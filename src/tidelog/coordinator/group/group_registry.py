@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.group_kind import Group
-from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.coordinator.group.settings import Bounded, GroupSettings
+from tidelog.coordinator.group.share.share_group import ShareGroup
 from tidelog.coordinator.group.topic_metadata import Describable, TopicMetadata
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.ports import Rng
 
 ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
+SHARE_ASSIGNMENT_INTERVAL = "group.share.assignment.interval.ms"
 
 
 class Coordination:
@@ -54,6 +56,11 @@ class Coordination:
         """The group, if it is of the consumer protocol."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def share(self, group_id: str) -> ShareGroup | None:
+        """The group, if it is a share group."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The group, if it is of the classic protocol."""
@@ -111,3 +118,15 @@ class Coordination:
             if dynamic is not None:
                 return int(dynamic)
         return self.settings.consumer_assignment_interval.of(own)
+
+    def share_setting(self, group_id: str, setting: Bounded) -> int:
+        """The value for a share group."""
+        return setting.of(self.topics.group_configs(group_id).get(setting.name))
+
+    def share_assignment_interval_ms(self, group_id: str) -> int:
+        """The minimum time between two targets of a share group; the broker's value can be changed at run time."""
+        setting = self.settings.share_assignment_interval
+        dynamic = self.topics.cluster_config(SHARE_ASSIGNMENT_INTERVAL)
+        if dynamic is not None and setting.name not in self.topics.group_configs(group_id):
+            return int(dynamic)
+        return self.share_setting(group_id, setting)

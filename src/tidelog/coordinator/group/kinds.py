@@ -12,16 +12,24 @@ from tidelog.coordinator.group.consumer.consumer_records import read_consumer_ke
 from tidelog.coordinator.group.group_kind import Group, GroupKind
 from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.records import GroupRecord, UnknownKey
+from tidelog.coordinator.group.share.share_group import ShareGroup
+from tidelog.coordinator.group.share.share_kind import ShareKind
+from tidelog.coordinator.group.share.share_records import read_share_key
 
 
 class Kinds:
-    __slots__ = ("_by_class", "_consumer", "classic")
+    __slots__ = ("_by_class", "_consumer", "_share", "classic")
 
     def __init__(self, coordination: Coordination) -> None:
         self.classic = ClassicKind(coordination)
         """The kind of a group that JoinGroup creates."""
         self._consumer = ConsumerKind(coordination, self.classic)
-        self._by_class: dict[type, GroupKind[Any]] = {ClassicGroup: self.classic, ConsumerGroup: self._consumer}
+        self._share = ShareKind(coordination)
+        self._by_class: dict[type, GroupKind[Any]] = {
+            ClassicGroup: self.classic,
+            ConsumerGroup: self._consumer,
+            ShareGroup: self._share,
+        }
 
     def of(self, group: Group) -> GroupKind[Any]:
         """The rules for the group."""
@@ -36,3 +44,7 @@ class Kinds:
         of_consumers = read_consumer_key(key.type, record.key[2:])
         if of_consumers is not None:
             self._consumer.replay(of_consumers, record.value, loading=loading)
+            return
+        of_shares = read_share_key(key.type, record.key[2:])
+        if of_shares is not None:
+            self._share.replay(of_shares, record.value)

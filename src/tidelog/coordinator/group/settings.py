@@ -16,6 +16,8 @@ class Bounded(NamedTuple):
     value: int
     least: int
     most: int
+    name: str = ""
+    """The group's setting."""
 
     def of(self, own: str | None) -> int:
         """The value for a group that has set ``own``, clamped to the bounds."""
@@ -76,6 +78,12 @@ class GroupSettings(NamedTuple):
     consumer_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000)
     consumer_assignment_interval: Bounded = Bounded(1_000, 0, 15_000)
     consumer_regex_refresh_interval_ms: int = 600_000
+    share_max_size: int = 200
+    share_session_timeout: Bounded = Bounded(45_000, 45_000, 60_000, "share.session.timeout.ms")
+    share_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000, "share.heartbeat.interval.ms")
+    share_assignment_interval: Bounded = Bounded(1_000, 0, 15_000, "share.assignment.interval.ms")
+    share_initialize_retry_interval_ms: int = 30_000
+    """After this time without an answer the state of a share partition is initialized again."""
     max_record_bytes: int = 1_000_000
     """Bytes of key and value: what a batch of the offsets topic can hold, less its header."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
