@@ -23,7 +23,7 @@ from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
 
-_TOLD = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_TOLD = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class Answers(Protocol):
@@ -113,6 +113,16 @@ class Peers:
             log.error(
                 "node %d at %s:%d refuses this node: its principal may not take part in the cluster there. Name the principal of "
                 "each node in super.users, on every node; its log (kafka.authorizer.logger) says which one it saw",
+                to.id,
+                to.host,
+                to.port,
+            )
+        elif code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            # What an authorizer without ACLs answers. They are in the metadata log, which is read when there is a leader.
+            log.error(
+                "node %d at %s:%d answers with UNKNOWN_SERVER_ERROR. With an authorizer, only principals in super.users may take "
+                "part in a quorum that has no leader, because its ACLs are not read yet: name the principal of each node there, "
+                "on every node (User:ANONYMOUS without TLS and SASL). Otherwise its log has the fault",
                 to.id,
                 to.host,
                 to.port,

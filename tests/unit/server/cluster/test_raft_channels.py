@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.controllers import Controllers, free_ports
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
@@ -89,6 +90,16 @@ def test_a_node_of_another_cluster_is_named_once(one: Controllers, caplog: pytes
     one.run(main)
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert "node 1 at localhost" in said and "of another cluster" in said and "meta.properties" in said
+
+
+def test_a_node_that_has_no_acls_yet_and_does_not_know_this_one_as_a_super_user_is_named_once(
+    one: Controllers, caplog: pytest.LogCaptureFixture
+) -> None:
+    peers = Peers(one.runtime, Heard(), "test")
+    for _ in range(2):
+        peers._look(Node(1, "localhost", 9093), VoteResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "node 1 at localhost:9093" in said and "super.users" in said
 
 
 def test_an_unexpected_error_is_a_failure_and_the_next_request_connects(
