@@ -189,6 +189,11 @@ class Writer:
         else:
             self.failed.append(str(error))
 
+    def under_way(self) -> int:
+        """How many are not acknowledged yet."""
+        self._producer.poll(0.01)
+        return self.sent - len(self.acknowledged)
+
     def flush(self) -> None:
         """All are acknowledged."""
         assert self._producer.flush(BOUND_S) == 0

@@ -85,6 +85,24 @@ def test_one_page_has_the_metrics_of_all_processes_also_of_those_that_are_gone(t
             os.kill(pid, signal.SIGCONT)
 
 
+def test_a_restart_of_all_under_load_loses_nothing(tmp_path: Path) -> None:
+    with installed(tmp_path, 2, "group.initial.rebalance.delay.ms=0") as running:
+        running.create("t", 4, 2)
+        writer = Writer(running.bootstrap, "t")
+        writer.write(500)
+        before = running.pids()
+        assert running.process is not None
+        running.process.send_signal(signal.SIGUSR1)
+        while "all processes were restarted" not in running.said():
+            writer.write(20)
+            running.until(lambda: writer.under_way() < 400 or "restart ends here" in running.said())
+            assert "restart ends here" not in running.said()
+        after = running.pids()
+        assert after.keys() == before.keys() and not set(after.values()) & set(before.values())
+        writer.flush()
+        assert missing(running.bootstrap, "t", writer.acknowledged) == set()
+
+
 def test_a_node_grows_to_an_installation_which_does_not_shrink_by_itself(tmp_path: Path) -> None:
     running = Installation(tmp_path, 1)
     with installed(tmp_path, 1) as alone:

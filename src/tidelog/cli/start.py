@@ -166,7 +166,7 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
         from tidelog.server.installation import SupervisorLink
 
         node.monitoring.join(place)
-        link = SupervisorLink(place, runtime, opened=node.accept_shared, gone=stop.set)
+        link = SupervisorLink(place, runtime, opened=node.accept_shared, spare=node.sparing, gone=stop.set)
     try:
         if not await _started(node, stop):
             return 0

@@ -1,9 +1,11 @@
 """What a process of ``tidelog start --processes N`` has from its supervisor, and what the two say to each other.
 
 The environment variable names descriptors: the listening sockets that all processes accept from, and one end of a socket pair.
-Over that the process says ``ready``, and the supervisor says ``open`` when clients may come in. Lines of ASCII. The end of the
-stream means that the supervisor has died, however that happened: then the process stops in order, since nothing would start it
-again.
+Over that the process says ``ready``, and the supervisor says ``open`` when clients may come in. During a restart of all it asks
+``spare``, and the process says how many partitions lack it in their ISR and how many cannot do without it. Lines of ASCII.
+
+The end of the stream means that the supervisor has died, however that happened: then the process stops in order, since nothing
+would start it again.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from tidelog.metadata.sparing import Sparing
     from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
 
 VARIABLE: Final = "TIDELOG_PROCESS"
-READY, OPEN = b"ready", b"open"
+READY, OPEN, SPARE = b"ready", b"open", b"spare"
 _READ_BYTES: Final = 4096
 
 
@@ -63,15 +66,22 @@ class SupervisorLink:
     """The connection to the supervisor."""
 
     def __init__(
-        self, place: Place, runtime: LoopRuntime, *, opened: Callable[[Sockets], None], gone: Callable[[], None]
+        self,
+        place: Place,
+        runtime: LoopRuntime,
+        *,
+        opened: Callable[[Sockets], None],
+        spare: Callable[[], Sparing],
+        gone: Callable[[], None],
     ) -> None:
-        """``opened``: called with the shared sockets, by listener name, when clients may come in there. ``gone``: there is no
-        supervisor any more."""
+        """``opened``: called with the shared sockets, by listener name, when clients may come in there. ``spare``: called after
+        ``ready``. ``gone``: there is no supervisor any more."""
         self._runtime = runtime
         self._sockets = {name: socket.socket(fileno=each) for name, each in place.sockets.items()}
         self._control = socket.socket(fileno=place.control)
         self._control.setblocking(False)
         self._opened = opened
+        self._spare = spare
         self._gone = gone
         self._rest = b""
         runtime.loop.add_reader(self._control.fileno(), self._read)
@@ -107,3 +117,6 @@ class SupervisorLink:
         for line in lines:
             if line == OPEN:
                 self._opened(self._sockets)
+            elif line == SPARE:
+                found = self._spare()
+                self._say(b"%b %d %d" % (SPARE, found.behind, found.needed))

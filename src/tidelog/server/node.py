@@ -41,6 +41,7 @@ from tidelog.storage.log_dir import previous_broker_epoch
 from tidelog.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from tidelog.metadata.sparing import Sparing
     from tidelog.metrics.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -213,6 +214,13 @@ class Node:
             log_dirs=sorted(Uuid(each.directory_id) for each in logs.manager.online_dirs()),
             previous_broker_epoch=previous_broker_epoch(logs.manager.dirs),
         )
+
+    def sparing(self) -> Sparing:
+        """Which partitions lack this node, and which cannot do without it."""
+        from tidelog.metadata.sparing import sparing  # Only one of several processes.
+
+        image, config = self.broker.image, self.config
+        return sparing(image, config.node_id, lambda topic: config.topic_config(image.topic_configs(topic)).min_insync_replicas)
 
     def accept_shared(self, sockets: Mapping[str, socket.socket]) -> None:
         """Accepts clients from sockets that other processes accept from, too, by listener name."""

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from tidelog.metadata.sparing import Sparing
 from tidelog.server import installation
 from tidelog.server.installation import Place, SupervisorLink
 from tidelog.server.runtime import LoopRuntime, new_event_loop
@@ -40,10 +41,14 @@ def test_a_process_says_that_it_is_ready_and_hears_the_rest() -> None:
             place,
             runtime,
             opened=lambda sockets: heard.append({name: each.getsockname() for name, each in sockets.items()}),
+            spare=lambda: Sparing(3, 0),
             gone=lambda: gone.set_result(None),
         )
         link.ready()
         assert supervisor.recv(100) == b"ready\n"
+        supervisor.send(b"spare\n")
+        supervisor.setblocking(False)
+        assert await loop.sock_recv(supervisor, 100) == b"spare 3 0\n"
         supervisor.send(b"op")
         supervisor.send(b"en\nwhat a later version says\n")
         supervisor.close()

@@ -101,9 +101,9 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
     fs = DiskFileSystem()
     first = checked(request.found, processes)
     locks = lock(paths[0])
-    _format(fs, first, config.embedded, processes)
     sockets = {point.listener: _listening(point, config) for point in config.broker_endpoints}
     http = _pages_socket(config)
+    _format(fs, first, config.embedded, processes)
     addresses = []
     for point in config.advertised({name: each.getsockname()[1] for name, each in sockets.items()}, socket.gethostname()):
         addresses.append(str(point))

@@ -20,13 +20,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import FrameType
 from typing import Final
 
 from tidelog.cli.processes.plan import Plan, Started
 from tidelog.server import logging_setup
-from tidelog.server.installation import OPEN, READY, VARIABLE
+from tidelog.server.installation import OPEN, READY, SPARE, VARIABLE
 from tidelog.server.signals import ending_signals
 
 log = logging.getLogger("tidelog.processes")
@@ -44,6 +44,11 @@ DELAYS_S: Final = (0, 1, 2, 4, 8, 16, 30)
 """How long a process that has ended waits until it is started again; the longer the more often it ended."""
 STEADY_S: Final = 60.0
 """A process that has served so long has not failed by its start."""
+
+SPARE_S: Final = 600.0
+"""How long a restart waits for replicas in sync, before it stops a process and after it serves again."""
+ASK_S: Final = 0.2
+"""How often it asks."""
 
 Script = Generator[None, None, None]
 """Steps of a start or a stop; goes on at each tick."""
@@ -63,6 +68,10 @@ class Child:
         self.due: float | None = None
         """When it is started again; None while it runs or is not wanted."""
         self.rest = b""
+        self.restarting = False
+        """Whether its end is part of a restart, and no failure."""
+        self.spare: tuple[int, int] | None = None
+        """What it last said of itself: partitions in whose ISR it is not, and those that cannot do without it."""
 
     def say(self, line: bytes) -> None:
         """Tells the process something; one that has ended hears nothing."""
@@ -88,6 +97,7 @@ class Supervisor:
         self._wake, self._woken = socket.socketpair()
         self._open = False
         self._stopping = False
+        self._restart = False
         self._failed = False
         self._code: int | None = None
 
@@ -100,11 +110,15 @@ class Supervisor:
         for number in ending_signals():
             signal.signal(number, self._end)
         signal.signal(signal.SIGCHLD, _nothing)
+        signal.signal(signal.SIGUSR1, self._restart_all)
         script: Script | None = self._start()
         stopping = False
         while self._code is None:
             if self._stopping and not stopping:
                 script, stopping = self._stop(), True
+            elif self._restart and script is None:
+                self._restart = False
+                script = self._roll()
             script = self._go_on(script)
             if self._code is None:
                 self._wait(script is not None)
@@ -128,7 +142,11 @@ class Supervisor:
         del number, frame
         self._stopping = True
 
-    # Start and stop
+    def _restart_all(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._restart = True
+
+    # Start, restart and stop
 
     def _start(self) -> Script:
         first, *others = self._children
@@ -162,6 +180,50 @@ class Supervisor:
                 f"started in {seconds:.2f} s)",
                 flush=True,
             )
+
+    def _roll(self) -> Script:
+        """One process after the other, the first one last, so that the controller moves away and back once. Each reads the file
+        with its settings again."""
+        log.info("restarting the processes, one after another")
+        for child in (*self._children[1:], self._children[0]):
+            if not (yield from self._asked(child, lambda behind, needed: not needed)):
+                log.error("node %d cannot be spared: %s; the restart ends here", child.node_id, _why(child))
+                return
+            if child.process is not None:
+                child.restarting = True
+                child.process.terminate()
+            began, limit = child.began, time.monotonic() + STOP_S
+            while child.restarting:
+                if child.process is not None and time.monotonic() > limit:
+                    log.error("node %d did not stop within %.0f s, and is killed", child.node_id, STOP_S)
+                    child.process.kill()
+                    limit = float("inf")
+                yield
+            failures = child.failures
+            while not (child.ready and child.began > began):
+                if child.failures > failures:
+                    log.error("node %d does not start again; the restart ends here", child.node_id)
+                    return
+                yield
+            if not (yield from self._asked(child, lambda behind, needed: not behind)):
+                log.error("node %d is not in sync: %s; the restart ends here", child.node_id, _why(child))
+                return
+        log.info("all processes were restarted")
+
+    def _asked(self, child: Child, enough: Callable[[int, int], bool]) -> Generator[None, None, bool]:
+        """Asks the process until its answer is enough; False when that takes too long. True for one that does not run."""
+        limit, ask = time.monotonic() + SPARE_S, 0.0
+        child.spare = None
+        while child.process is not None or child.due is not None:
+            if child.spare is not None and enough(*child.spare):
+                return True
+            if time.monotonic() > limit:
+                return False
+            if child.ready and time.monotonic() > ask:
+                ask = time.monotonic() + ASK_S
+                child.say(SPARE)
+            yield
+        return True
 
     def _stop(self) -> Script:
         """The last process first: the first one has the controller, which the others need for their stop."""
@@ -234,6 +296,9 @@ class Supervisor:
     def _ended(self, child: Child, how: str, *, served: bool = False) -> None:
         if self._stopping:
             return
+        if child.restarting:
+            child.restarting, child.due = False, time.monotonic()
+            return
         if not self._open and not served:
             # As a single node: what it cannot start with has to be changed first, and its last line says what.
             log.error("node %d %s; the start is given up", child.node_id, how)
@@ -275,11 +340,22 @@ class Supervisor:
             child.control = None
             return
         *lines, child.rest = (child.rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(SPARE):
+                behind, needed = line.split()[1:]
+                child.spare = int(behind), int(needed)
         if READY in lines:
             child.ready = True
             if self._open:
                 child.say(OPEN)
                 log.info("node %d serves again", child.node_id)
+
+
+def _why(child: Child) -> str:
+    if child.spare is None:
+        return "it does not answer"
+    behind, needed = child.spare
+    return f"{needed} partition(s) would have too few replicas in sync, in {behind} it lacks itself"
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:

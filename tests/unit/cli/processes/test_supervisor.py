@@ -27,11 +27,16 @@ def end(*_):
     os._exit(0)
 signal.signal(signal.SIGTERM, end)
 say("begins" + (" first" if place["first"] else ""))
-if "fails" in sys.argv:
+if "fails" in sys.argv or any(os.path.exists(each) for each in sys.argv[1:] if each.endswith("fails")):
     os._exit(1)
 control.send(b"ready\\n")
+answers = [b"spare 1 1\\n", b"spare 1 0\\n"] if "awaited" in sys.argv else []
 while data := control.recv(100):
-    say("hears " + data.decode().strip())
+    for line in data.decode().split():
+        if line == "spare":
+            control.send(answers.pop(0) if answers else b"spare 0 0\\n")
+        else:
+            say("hears " + line)
 say("is alone")
 """
 STEP_S = 30
@@ -115,6 +120,37 @@ def test_a_process_that_ends_is_started_again_and_let_in(tmp_path: Path) -> None
         running.until("node 2 serves again")
         assert len(running.order("node 2 begins")) == 2
         running.process.send_signal(signal.SIGINT)
+        running.until("stopped")
+        assert running.process.wait(STEP_S) == 0
+
+
+def test_a_restart_takes_one_process_after_the_other_and_waits_for_each(tmp_path: Path) -> None:
+    with supervised(tmp_path, "", "awaited", "") as running:
+        for node in (1, 2, 3):
+            running.until(f"node {node} hears open")
+        running.process.send_signal(signal.SIGUSR1)
+        running.until("all processes were restarted")
+        lines = [line.rpartition(": ")[2] for line in running.order("ends", "begins", "serves again")]
+        assert lines[3:] == [
+            line
+            for node in (2, 3, 1)
+            for line in (f"node {node} ends", f"node {node} begins" + " first" * (node == 1), f"node {node} serves again")
+        ]
+        running.process.send_signal(signal.SIGTERM)
+        running.until("stopped")
+        assert running.process.wait(STEP_S) == 0
+
+
+def test_a_restart_ends_at_a_process_that_does_not_come_back(tmp_path: Path) -> None:
+    with supervised(tmp_path, "", str(tmp_path / "fails")) as running:
+        running.until("node 2 hears open")
+        (tmp_path / "fails").touch()
+        running.process.send_signal(signal.SIGUSR1)
+        running.until("node 2 does not start again; the restart ends here")
+        assert not running.order("node 1 ends")
+        (tmp_path / "fails").unlink()
+        running.until("node 2 serves again")
+        running.process.send_signal(signal.SIGTERM)
         running.until("stopped")
         assert running.process.wait(STEP_S) == 0
 
