@@ -9,7 +9,8 @@ from sim.controller_security_bugs import decisions_outlive_acls
 from tidelog.broker.apis.records.readable import ReadGate
 from tidelog.metadata.image import ScramCredential
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetch_sessions import FetchContext, FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
+from tidelog.replication.fetch_sessions import FetchContext
 from tidelog.server.serving import sasl_mechanisms
 from tidelog.testing.simulation.patching import Patch
 

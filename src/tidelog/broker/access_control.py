@@ -147,6 +147,10 @@ class AclAccessControl:
             return self.dry_run is not None and resource_type != ResourceType.CLUSTER
         return self._refused(client, operation, resource_type, name, decision, request)
 
+    def would_allow(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        """Whether ``allows`` would say "yes" because of a rule; nothing is counted, logged or audited, and a doubt is a "no"."""
+        return self._loaded and self._decided(client.principal, client.peer_host, operation, resource_type, name).allowed
+
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         """Whether the client may do the operation, for an answer that lists its permissions. Errors: see ``allows``."""
         if not self._loaded and self._goes_unchecked(client):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from tidelog.broker.answer_types import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
@@ -56,17 +56,44 @@ class _Served:
         """The ``left``-th request from here is timed."""
 
 
+class Lane(Protocol):
+    """The compiled path of an API's plain requests; it keeps the counters of the API's row."""
+
+    def __call__(self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None) -> Outgoing | None:
+        """As ``Dispatcher.handle``; None when the request is not the lane's, and then nothing has changed."""
+        ...
+
+
+MakeLane: TypeAlias = Callable[..., Lane | None]
+"""Makes a lane of (the node, the row of the API, what makes the stopwatch of a request, the clock in ns). None: the lane does not
+stand for this handler."""
+
+
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_node", "_served", "_times")
+    __slots__ = ("_apis", "_fetches", "_node", "_served", "_times")
 
-    def __init__(self, node: Node, apis: Mapping[int, Route], times: RequestTimes | None = None) -> None:
-        """``times``: where the times of some requests go; without it none is timed."""
+    def __init__(
+        self,
+        node: Node,
+        apis: Mapping[int, Route],
+        times: RequestTimes | None = None,
+        fetches: MakeLane | None = None,
+    ) -> None:
+        """``times``: where the times of some requests go; without it none is timed. ``fetches``: makes the lane of Fetch."""
         self._node = node
         self._apis = apis
         self._served: dict[int, _Served] = {}
         self._times = times
+        self._fetches = self._lane(ApiKey.FETCH, fetches)
+
+    def _lane(self, key: ApiKey, make: MakeLane | None) -> Lane | None:
+        route = self._apis.get(key)
+        if make is None or route is None:
+            return None
+        served = self._served[key] = _Served(route)
+        return make(self._node, served, self._timed, None if self._times is None else self._times.clock_ns)
 
     def handle(
         self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
@@ -76,6 +103,8 @@ class Dispatcher:
 
         ProtocolViolation: the request cannot be read; close the connection.
         """
+        if self._fetches is not None and (answered := self._fetches(session, frame, begun)) is not None:
+            return answered
         key, version, correlation_id, client_id, position = read_request_header(frame)
         ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
         served = self._served.get(key) or self._serve(ctx)
@@ -119,11 +148,11 @@ class Dispatcher:
             if count
         }
 
-    def _timed(self, session: Session, served: _Served, request: Any) -> Timed | None:
-        """The stopwatch of a request whose turn it is."""
+    def _timed(self, session: Session, served: _Served, request: Any, handled_ns: int = 0) -> Timed | None:
+        """The stopwatch of a request whose turn it is; ``handled_ns`` as for ``Timed``."""
         if self._times is None:
             return None
-        timed = Timed(self._times, session, name_of(served.key, request), served.sampling)
+        timed = Timed(self._times, session, name_of(served.key, request), served.sampling, handled_ns)
         served.left = served.sampling.weight
         return timed
 

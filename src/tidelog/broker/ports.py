@@ -185,6 +185,10 @@ class AccessControl(Protocol):
         ``request``: what is done, for the audit: a request, or a tuple of the names in it that are changed."""
         ...
 
+    def would_allow(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        """Whether ``allows`` would say "yes"; without a trace, and "no" where that is not certain."""
+        ...
+
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         """Whether the client may do the operation on the resource, for an answer that lists permissions: nothing is done."""
         ...

@@ -102,11 +102,12 @@ class Timed:
 
     __slots__ = ("_handled_ns", "_local_ns", "_name", "_ready_ns", "_received_ns", "_session", "_times", "_weight", "sending_ns")
 
-    def __init__(self, times: RequestTimes, session: Session, name: str, sampling: Sampling) -> None:
+    def __init__(self, times: RequestTimes, session: Session, name: str, sampling: Sampling, handled_ns: int = 0) -> None:
+        """``handled_ns``: when the handler's work began; 0: now."""
         self._times = times
         self._session = session
         self._name = name
-        self._handled_ns = now_ns = times.clock_ns()
+        self._handled_ns = now_ns = handled_ns or times.clock_ns()
         self._received_ns = session.received_ns or now_ns
         self._local_ns = 0
         self._ready_ns = 0

@@ -43,7 +43,7 @@ class File(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileSlice:
     """Bytes of a file, not read yet: the outermost layer decides how they are sent (sendfile, cached pread, thread)."""
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
+from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext
 from tidelog.replication.hosted_partitions import HostedPartitions
 from tidelog.replication.purgatory import ParkedFetch
 from tidelog.replication.reads import PartitionRead, read_partition
@@ -83,8 +84,10 @@ class Fetch:
         any_replica: bool = False,
         rack: str = "",
         gate: Gate | None = None,
+        found: dict[FetchPartition, PartitionRead] | None = None,
     ) -> None:
-        """``gate``: the client's permissions; None: it may read everything."""
+        """``gate``: the client's permissions; None: it may read everything. ``found``: what was read before, of a fetch that the
+        compiled lane began; None: the fetch begins here."""
         self._manager = manager
         self._gate = gate
         self.context = context
@@ -100,6 +103,10 @@ class Fetch:
         """Partitions not read because the read would wait for a disk: run ``warm_up`` in a thread, then ``read_warm``."""
         self._warm = False
         self.reads: dict[FetchPartition, PartitionRead] = {}
+        if found is not None:
+            self.reads = found
+            self.bytes_read = sum(read.size for read in found.values())
+            return
         if gate is not None:
             context.decide_by(gate.decider)
         for wanted in context.due:

@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
-from tidelog.replication.partition import Partition
+from tidelog.replication.fetch_partition import FetchPartition, WantedPartition
 from tidelog.replication.purgatory import Parked, ParkedFetch, Watched
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -41,74 +40,6 @@ MAX_PARTITIONS = 100_000
 """In all sessions together (about 450 bytes each). Beyond that clients fetch without a session, which every client can."""
 
 PartitionKey = tuple[str | Uuid, int]
-
-
-class FetchPartition:
-    """One partition of a fetch: what the client asks for and, in a session, what it was last sent.
-
-    ``topic`` is None while ``topic_id`` is unknown. ``partition`` is the result of the last lookup; a deleted one is looked up
-    again.
-    """
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "follower_start",
-        "held_back",
-        "index",
-        "last_fetched_epoch",
-        "max_bytes",
-        "partition",
-        "read_stable_offset",
-        "sent_high_watermark",
-        "sent_last_stable_offset",
-        "sent_log_start_offset",
-        "stale",
-        "topic",
-        "topic_id",
-        "watched",
-    )
-
-    def __init__(self, topic: str | None, topic_id: Uuid, index: int) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.index = index
-        self.current_leader_epoch = ids.NO_EPOCH
-        self.fetch_offset = 0
-        self.follower_start = ids.NO_OFFSET
-        self.last_fetched_epoch = ids.NO_EPOCH
-        self.max_bytes = 0
-        self.partition: Partition | None = None
-        self.watched: Partition | None = None
-        """The partition that the session watches for this entry."""
-        self.stale = False
-        """The partition changed since it was last read."""
-        self.read_stable_offset = -1
-        self.held_back = False
-        self.sent_high_watermark = -1
-        self.sent_last_stable_offset = -1
-        self.sent_log_start_offset = -1
-
-    def ask(self, wanted: WantedPartition) -> None:
-        """Store what a request asks of this partition."""
-        _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.follower_start, self.max_bytes = wanted
-
-    def answer(self, read: PartitionRead) -> bool:
-        """Record ``read`` as sent. False: the client knows all of it, so an incremental answer omits it."""
-        if (
-            read.high_watermark == self.sent_high_watermark
-            and read.log_start_offset == self.sent_log_start_offset
-            and read.last_stable_offset == self.sent_last_stable_offset
-        ):
-            return read.size > 0 or read.is_news
-        self.sent_high_watermark = read.high_watermark
-        self.sent_log_start_offset = read.log_start_offset
-        self.sent_last_stable_offset = read.last_stable_offset
-        return True
-
-
-WantedPartition = tuple[int, int, int, int, int, int]
-"""(index, current leader epoch, fetch offset, last fetched epoch, follower's log start offset, max bytes)."""
 
 
 class FetchRequest(Protocol):
@@ -151,6 +82,11 @@ class FetchSession:
             self.partitions[_key(partition.topic, partition.topic_id, partition.index, by_id)] = partition
             self.due[partition] = None
 
+    def ask(self, partition: FetchPartition, wanted: WantedPartition) -> None:
+        """The request names the partition, which is in the session."""
+        partition.ask(wanted)
+        self.due[partition] = None
+
     def update(self, request: FetchRequest) -> None:
         """Add or change the partitions that the request names; drop those that it forgets."""
         partitions = self.partitions
@@ -160,8 +96,7 @@ class FetchSession:
                 partition = partitions.get(key)
                 if partition is None:
                     partition = partitions[key] = FetchPartition(name, topic_id, wanted[0])
-                partition.ask(wanted)
-                self.due[partition] = None
+                self.ask(partition, wanted)
         for name, topic_id, indices in request.forgotten:
             for index in indices:
                 partition = partitions.pop(_key(name, topic_id, index, self.by_id), None)
@@ -385,14 +320,26 @@ class FetchSessionCache:
             session.close()
             del self._sessions[session.id]
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        # Re-inserted: the dictionary is in order of use.
-        del self._sessions[session.id]
         if not session.partitions:
+            del self._sessions[session.id]
             return FetchContext(self, (), caller=session.caller)
+        self.advance(session, now_ms)
+        return FetchContext(self, (), session=session, caller=session.caller)
+
+    def continued(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession | None:
+        """The consumer's session that this request continues, if it has partitions and none of its fetches waits."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or session.by_id != by_id or session.caller is not None:
+            return None
+        return session if session.partitions and not session.watchers else None
+
+    def advance(self, session: FetchSession, now_ms: int) -> None:
+        """The session is used: its next fetch names the next epoch."""
+        # Inserted again: the dictionary is in order of use.
+        del self._sessions[session.id]
         self._sessions[session.id] = session
         session.last_used_ms = now_ms
-        session.epoch = epoch + 1 if epoch < MAX_EPOCH else 1
-        return FetchContext(self, (), session=session, caller=session.caller)
+        session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
 
     def create(
         self,

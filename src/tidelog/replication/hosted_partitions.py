@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tidelog.metadata.image import ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
-from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
 from tidelog.replication.partition import Partition
 from tidelog.replication.topic_stats import TopicStats
 

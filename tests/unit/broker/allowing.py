@@ -31,6 +31,9 @@ class Allowing:
             self.loud.append(asked)
         return asked in self.permissions
 
+    def would_allow(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
+        return (AclOperation(operation), ResourceType(resource_type), name) in self.permissions
+
     def shows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
         return self.allows(client, operation, resource_type, name, True)
 

@@ -6,7 +6,8 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.fastpath import FetchView
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetch_sessions import FetchContext, FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
+from tidelog.replication.fetch_sessions import FetchContext
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig

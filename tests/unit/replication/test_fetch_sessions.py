@@ -10,14 +10,8 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import FileSlice
 from tidelog.replication import fetch_sessions
-from tidelog.replication.fetch_sessions import (
-    FINAL_EPOCH,
-    MAX_EPOCH,
-    FetchAnswer,
-    FetchContext,
-    FetchSessionCache,
-    WantedPartition,
-)
+from tidelog.replication.fetch_partition import WantedPartition
+from tidelog.replication.fetch_sessions import FINAL_EPOCH, MAX_EPOCH, FetchAnswer, FetchContext, FetchSessionCache
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 

@@ -4,7 +4,7 @@ from tests.unit.replication.world import NOW_MS, World, batch, led_by_us, topic_
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
-from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
 from tidelog.replication.partition import Partition
 
 ELSEWHERE = PartitionImage((2,), (2,), 2, directories=(b"C" * 16,))

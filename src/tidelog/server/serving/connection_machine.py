@@ -417,7 +417,7 @@ class ConnectionMachine:
             return
         if self.state is _DRAINING and not self.busy:
             self.close()
-        else:
+        elif self.frames.pending or not self._reading:
             self._process()
 
     def _flush(self) -> None:
@@ -434,7 +434,12 @@ class ConnectionMachine:
     def _send(self, parts: Frame) -> bool:
         """Sends ``parts``; False when some of them have to wait."""
         self._answers.clear()
-        if self.peer_gone or self._line.send(parts):
+        if self.peer_gone:
+            return True
+        if len(parts) == 1 and not isinstance(only := parts[0], FileSlice):
+            if self._line.send_small(only):
+                return True
+        elif self._line.send(parts):
             return True
         self._sending = True
         return False

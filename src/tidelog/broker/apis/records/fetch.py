@@ -20,7 +20,8 @@ from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
 from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetch_sessions import INITIAL_EPOCH, FetchPartition
+from tidelog.replication.fetch_partition import FetchPartition
+from tidelog.replication.fetch_sessions import INITIAL_EPOCH
 from tidelog.replication.purgatory import ParkedFetch
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -63,11 +64,16 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
         rack=request.rack_id if caller is None else "",
         gate=gate,
     )
+    return proceed(ctx, work, even_ms + request.max_wait_ms, even_ms)
+
+
+def proceed(ctx: BrokerContext, work: Fetch, deadline_ms: int, even_ms: int) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+    """What follows a read: the answer, or a wait. Both times by the even clock; ``even_ms``: now."""
     if work.cold:
-        return _warmed(ctx, work, even_ms + request.max_wait_ms)
-    if work.is_complete or request.max_wait_ms <= 0:
+        return _warmed(ctx, work, deadline_ms)
+    if work.is_complete or even_ms >= deadline_ms:
         return _answer(ctx, work)
-    return _Poll(ctx, work, even_ms + request.max_wait_ms, even_ms)
+    return _Poll(ctx, work, deadline_ms, even_ms)
 
 
 def _denied_follower(ctx: BrokerContext, request: FetchView) -> Answer:
@@ -125,8 +131,12 @@ class _Poll(Waiting):
         return self
 
     def refuse(self, error: KafkaError) -> Outgoing:
-        due = self._work.context.due
-        return _refused(self._ctx, error, 0, [(wanted.topic, wanted.topic_id, [wanted.index]) for wanted in due])
+        return refused(self._ctx, error, self._work.context.due)
+
+
+def refused(ctx: BrokerContext, error: KafkaError, due: Iterable[FetchPartition]) -> Frame:
+    """The error for each partition of a fetch that waited."""
+    return _refused(ctx, error, 0, [(wanted.topic, wanted.topic_id, [wanted.index]) for wanted in due])
 
 
 async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing:

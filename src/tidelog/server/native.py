@@ -1,0 +1,22 @@
+"""Which compiled lanes a node uses: those that were compiled when it was installed, unless ``TIDELOG_PURE=1`` is set.
+
+A lane answers the plain requests of one API as the Python code beside it does, faster (docs/internals/native-lane.md).
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidelog.broker.dispatch import MakeLane
+
+
+def fetch_lanes() -> MakeLane | None:
+    """Makes lanes of consumers' plain Fetches; None where they were not compiled or are not wanted."""
+    if os.environ.get("TIDELOG_PURE") == "1":
+        return None
+    try:
+        from tidelog.server.serving._fetch_lane import fetch_lane
+    except ImportError:
+        return None
+    make: MakeLane = fetch_lane
+    return make
