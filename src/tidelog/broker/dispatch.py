@@ -138,6 +138,17 @@ class Dispatcher:
             outgoing = _outgoing(ctx, served.key, answer)
         return outgoing if timed is None else timed.follow(outgoing)
 
+    def row(self, key: ApiKey) -> tuple[_Served, Callable[[Session, _Served, Any], Timed | None]] | None:
+        """For a compiled path of an API's plain requests: the row, whose counters that path keeps, and what makes the stopwatch
+        of a request. None: the API is not served."""
+        route = self._apis.get(key)
+        if route is None:
+            return None
+        served = self._served.get(key)
+        if served is None:
+            served = self._served[key] = _Served(route)
+        return served, self._timed
+
     @property
     def requests(self) -> dict[tuple[ApiKey, int], int]:
         """Decoded requests by API and version."""

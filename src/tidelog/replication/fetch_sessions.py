@@ -286,6 +286,13 @@ class FetchSessionCache:
         """Partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
+    def continued_by_follower(self, session_id: int, epoch: int) -> FetchSession | None:
+        """The follower's session that this request continues, by topic id, if it has partitions and none of its fetches waits."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or session.caller is None or session.watchers:
+            return None
+        return session if session.partitions and session.by_id else None
+
     def open(self, request: FetchRequest, now_ms: int, *, by_id: bool, caller: Caller | None = None) -> FetchContext | ErrorCode:
         """The context of the request, or a top-level error: 70 unknown session, 71 wrong epoch, 106 topic ids in place of
         names or the reverse.

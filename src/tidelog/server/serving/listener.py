@@ -31,6 +31,7 @@ from tidelog.server.native import fetch_lanes
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
+from tidelog.server.serving.follower_lane import with_follower_lane
 from tidelog.server.serving.newcomers import Newcomers
 from tidelog.server.serving.send_batching import Turn
 from tidelog.server.serving.transport import PlainTransport, Transport
@@ -146,8 +147,8 @@ class Listener:
         self.connections: dict[Connection, None] = {}
         self.refused = 0
         self._refusals = LogLimit()
-        self.handle: Callable[[Session, memoryview], Any] = self.dispatcher.handle
-        """Handles the requests of the connections."""
+        self._unmetered = with_follower_lane(node, self.dispatcher)
+        self.handle: Callable[[Session, memoryview], Any] = self._unmetered
         self.metered = False
         self.metering: Metering | None = None
         """Enforces client quotas, where there are any."""
@@ -193,7 +194,7 @@ class Listener:
         self._connected = connected
         metering = self.metering if for_clients else None
         self.metered = metering is not None
-        self.handle = self.dispatcher.handle if metering is None else metering.handle
+        self.handle = self._unmetered if metering is None else metering.handle
         for connection in list(self.connections):
             connection.meter()
 
