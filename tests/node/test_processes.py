@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from tests.interop.nodes import free_ports
-from tests.node.installation import BOUND_S, Installation, Writer, installed, missing
+from tests.interop.nodes import environment, free_ports
+from tests.node.console_tools import run
+from tests.node.installation import BOUND_S, Installation, Writer, free_port, installed, missing
 
 
 def test_nothing_acknowledged_is_lost_when_processes_and_their_supervisor_are_killed(tmp_path: Path) -> None:
@@ -131,3 +135,44 @@ def test_what_keeps_an_installation_from_starting_is_told_in_a_line(tmp_path: Pa
         assert f"tidelog: node 2: listener PLAINTEXT://localhost:{running.port + 20}: the port is in use" in told
         assert "node 2 ended with exit code 1; the start is given up" in told
     assert not running.pids()
+
+
+def test_an_installation_becomes_smaller_the_way_that_the_refusal_says(tmp_path: Path) -> None:
+    with installed(tmp_path, 3) as running:
+        running.create("t", 6, 1)
+        writer = Writer(running.bootstrap, "t")
+        writer.write(300)
+        writer.flush()
+        drained = run("drain", "3", "--bootstrap-server", running.bootstrap, "--yes")
+        assert drained.returncode == 0, drained.stdout.decode() + drained.stderr.decode()
+        assert running.stop() == 0
+        told = running.refused(2)
+        assert "tidelog drain 3" in told
+        shutil.rmtree(tmp_path / "data" / "processes" / "3")
+        running.start(2)
+        gone = run("cluster", "unregister", "--id", "3", "--bootstrap-server", running.bootstrap)
+        assert gone.returncode == 0, gone.stderr.decode()
+        described = AdminClient({"bootstrap.servers": running.bootstrap}).list_topics("t", timeout=BOUND_S)
+        assert {broker for each in described.topics["t"].partitions.values() for broker in each.replicas} <= {1, 2}
+        assert missing(running.bootstrap, "t", writer.acknowledged) == set()
+
+
+def test_a_secured_installation_serves_with_logins_certificates_and_acls(tmp_path: Path) -> None:
+    first = free_port()
+    made = run("secure", str(tmp_path / "sec"), "--nodes", "1", "--port", str(first))
+    assert made.returncode == 0, made.stderr.decode()
+    command = [sys.executable, "-m", "tidelog.cli.main", "start", str(tmp_path / "sec" / "node-1" / "server.properties")]
+    command += ["--processes", "2", "-o", "tidelog.http.listener="]
+    where = ["--bootstrap-server", f"localhost:{first}", "--command-config", str(tmp_path / "sec" / "admin.properties")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith(f"tidelog is ready: CLIENTS://localhost:{first}, NODES://localhost:"), line
+            created = run("topics", *where, "--create", "--topic", "t", "--partitions", "2", "--replication-factor", "2")
+            assert created.returncode == 0, created.stderr.decode()
+            shown = run("topics", *where, "--describe", "--topic", "t").stdout.decode()
+            assert {part.split()[0] for part in shown.split("Leader: ")[1:]} == {"1", "2"}, shown
+        finally:
+            process.terminate()
+        assert process.wait(BOUND_S) == 0
