@@ -29,7 +29,7 @@ PORTS = range(30600, 31000)  # below the ephemeral range, where an outgoing conn
 FEATURES = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
-    "share.version": 0,
+    "share.version": 1,
     "streams.version": 0,
     "transaction.version": 2,
 }
@@ -122,6 +122,8 @@ class Node:
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
             **self.properties,
         }
         path = self.home / "server.properties"

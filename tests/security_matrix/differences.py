@@ -42,6 +42,13 @@ ON_PURPOSE: tuple[Difference, ...] = (
         "LEADER_NOT_AVAILABLE: the topic that the request creates exists by then. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION;"
         " clients retry on both.",
     ),
+    Difference(
+        "ALTER_SHARE_GROUP_OFFSETS",
+        "without members, *",
+        r" id=\S+ partitions",
+        " partitions",
+        "The id of a topic that the client may not read stays hidden. Apache Kafka's answer has it.",
+    ),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "INVALID_REQUEST resources[]", BAD_FILTER),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "CLUSTER_AUTHORIZATION_FAILED resources[]", BAD_FILTER),
     Difference("DELETE_ACLS", "bad filter", "^closed$", "filter_results[INVALID_REQUEST matching_acls[]]", BAD_FILTER),

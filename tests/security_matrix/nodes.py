@@ -33,6 +33,9 @@ def secured_node(kind: str, folder: Path, java: JavaSide | None) -> tuple[Node, 
         # The members that the matrix describes send no heartbeats.
         "group.consumer.session.timeout.ms": HALF_AN_HOUR_MS,
         "group.consumer.max.session.timeout.ms": HALF_AN_HOUR_MS,
+        "group.share.session.timeout.ms": HALF_AN_HOUR_MS,
+        "group.share.max.session.timeout.ms": HALF_AN_HOUR_MS,
+        "share.coordinator.state.topic.num.partitions": "1",
         "log.retention.ms": "-1",
     }
     node = Node(kind, folder, java, properties, ports=ports[:2])

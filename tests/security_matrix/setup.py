@@ -104,6 +104,7 @@ def prepare(administrator: Administrator) -> World:
     for group in (GROUPS["exists"], GROUPS["hidden"], groups.COMMITTED):
         administrator.commit(group, ("open-t", "hidden-t"))
     _join_groups(administrator)
+    _join_share_groups(administrator)
     _open_transactions(administrator)
     return world
 
@@ -170,6 +171,31 @@ _EVERY_ACL = {
     "operation": 1,
     "permission_type": 1,
 }
+
+
+def _join_share_groups(administrator: Administrator) -> None:
+    """Two share groups with one member each, which has partitions; sessions outlast the run. One without members."""
+    for group, topics in {groups.SHARED: ["open-t"], groups.SHARED_HIDDEN: ["open-t", "hidden-t"]}.items():
+        member: dict[str, Any] = {"group_id": group, "member_id": groups.SHARE_MEMBER}
+        joined = administrator.until(
+            lambda answer: answer.error_code == 0,
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            **member,
+            member_epoch=0,
+            subscribed_topic_names=topics,
+        )
+        epoch, assigned = joined.member_epoch, joined.assignment
+        deadline = time.monotonic() + LIMIT_S
+        while assigned is None or len(assigned.topic_partitions) < len(topics):
+            assert time.monotonic() < deadline, f"{group} has {assigned}"
+            time.sleep(0.1)
+            beat = administrator.ask(ApiKey.SHARE_GROUP_HEARTBEAT, **member, member_epoch=epoch, subscribed_topic_names=topics)
+            assert beat.error_code == 0, beat
+            epoch, assigned = beat.member_epoch, beat.assignment
+    left: dict[str, Any] = {"group_id": groups.SHARED_EMPTY, "member_id": groups.SHARE_MEMBER}
+    for epoch in (0, -1):
+        answer = administrator.ask(ApiKey.SHARE_GROUP_HEARTBEAT, **left, member_epoch=epoch, subscribed_topic_names=["open-t"])
+        assert answer.error_code == 0, answer
 
 
 def _join_groups(administrator: Administrator) -> None:

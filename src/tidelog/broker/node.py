@@ -25,6 +25,7 @@ from tidelog.broker.ports import (
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.request import RequestContext
+from tidelog.broker.shares.share_partitions import SharePartitions
 from tidelog.broker.verification_requests import TransactionQuestions
 from tidelog.model.ports import Rng
 
@@ -74,6 +75,8 @@ class Broker:
     """The transactional ids that this broker coordinates."""
     shares: Shards[ShareCoordinator]
     """The share partitions whose state this broker stores."""
+    create_share_topic: Callable[[], None] = lambda: None
+    """Creates the topic of the share coordinators in the background."""
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
     leads: Callable[[Partition], bool] = lambda partition: True
     """Whether it is certain that no other broker has become leader of a partition that this broker leads."""
@@ -89,12 +92,15 @@ class Broker:
     creations_refused: dict[str, str] = field(default_factory=dict)
     """Why the last attempt to create an internal topic failed, by topic."""
     transaction_questions: TransactionQuestions = field(init=False)
+    share_partitions: SharePartitions = field(init=False)
+    """The share partitions whose partition this broker leads."""
 
     advertised: Mapping[int, VersionRange] = field(init=False)
 
     def __post_init__(self) -> None:
         self.advertised = advertised(self.apis)
         self.transaction_questions = TransactionQuestions(self.runtime, self.others)
+        self.share_partitions = SharePartitions(self)
 
 
 class Quorum(Protocol):

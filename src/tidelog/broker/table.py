@@ -59,16 +59,9 @@ def _off(key: ApiKey, *needs: tuple[Op, ResourceType]) -> Api:
 
 
 _OFF = (
-    _off(ApiKey.SHARE_GROUP_HEARTBEAT, (Op.READ, GROUP), (Op.DESCRIBE, TOPIC)),
-    _off(ApiKey.SHARE_GROUP_DESCRIBE, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
-    _off(ApiKey.SHARE_FETCH, (Op.READ, GROUP), (Op.READ, TOPIC)),
-    _off(ApiKey.SHARE_ACKNOWLEDGE, (Op.READ, GROUP), (Op.READ, TOPIC)),
     # CREATE for the internal topics of the topology that do not exist.
     _off(ApiKey.STREAMS_GROUP_HEARTBEAT, (Op.READ, GROUP), (Op.DESCRIBE, TOPIC), (Op.CREATE, CLUSTER), (Op.CREATE, TOPIC)),
     _off(ApiKey.STREAMS_GROUP_DESCRIBE, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
-    _off(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
-    _off(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (Op.READ, GROUP), (Op.READ, TOPIC)),
-    _off(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (Op.DELETE, GROUP), (Op.READ, TOPIC)),
 )
 
 _ROWS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.broker_groups import NO_SHARES, NO_STREAMS
+from tidelog.config.broker_groups import NO_STREAMS
 from tidelog.config.options import (
     AT_LEAST_1,
     BOOLEAN,
@@ -47,20 +47,20 @@ GROUP_OPTIONS: Final[dict[str, Option]] = table((
     _row("consumer.session.timeout.ms", INT, 45_000,
          "How long a member may miss heartbeats before it is removed from the group, in ms."),
     _row("share.assignment.interval.ms", INT, 1000,
-         "The shortest time between two assignments of the share group, in ms.", NO_SHARES),
+         "The shortest time between two assignments of the share group, in ms."),
     _row("share.auto.offset.reset", STRING, "latest", "Where a new share group starts: earliest, latest or by_duration:PERIOD.",
-         NO_SHARES, broker=False),
-    _row("share.delivery.count.limit", INT, 5, "How often a record is delivered before it is archived.", NO_SHARES),
-    _row("share.heartbeat.interval.ms", INT, 5000, "How often a member of the share group sends heartbeats, in ms.", NO_SHARES),
-    _row("share.isolation.level", STRING, "read_uncommitted", "Whether records of open and aborted transactions are delivered.",
-         NO_SHARES, broker=False, check=OneOf("read_committed", "read_uncommitted")),
-    _row("share.partition.max.record.locks", INT, 2000,
-         "The most records of one partition that are acquired at a time.", NO_SHARES),
-    _row("share.record.lock.duration.ms", INT, 30_000,
-         "How long a delivered record stays acquired by its consumer, in ms.", NO_SHARES),
-    _row("share.renew.acknowledge.enable", BOOLEAN, True, "Whether a consumer may renew the acquisition of a record.", NO_SHARES,
          broker=False),
-    _row("share.session.timeout.ms", INT, 45_000, "How long a member of the share group may miss heartbeats, in ms.", NO_SHARES),
+    _row("share.delivery.count.limit", INT, 5, "How often a record is delivered before it is archived."),
+    _row("share.heartbeat.interval.ms", INT, 5000, "How often a member of the share group sends heartbeats, in ms."),
+    _row("share.isolation.level", STRING, "read_uncommitted", "Whether records of open and aborted transactions are delivered.",
+         broker=False, check=OneOf("read_committed", "read_uncommitted")),
+    _row("share.partition.max.record.locks", INT, 2000,
+         "The most records of one partition that are acquired at a time."),
+    _row("share.record.lock.duration.ms", INT, 30_000,
+         "How long a delivered record stays acquired by its consumer, in ms."),
+    _row("share.renew.acknowledge.enable", BOOLEAN, True, "Whether a consumer may renew the acquisition of a record.",
+         broker=False),
+    _row("share.session.timeout.ms", INT, 45_000, "How long a member of the share group may miss heartbeats, in ms."),
     _row("streams.assignment.interval.ms", INT, 1000, "The shortest time between two assignments of the streams group, in ms.",
          NO_STREAMS),
     _row("streams.heartbeat.interval.ms", INT, 5000, "How often a member of the streams group sends heartbeats, in ms.",

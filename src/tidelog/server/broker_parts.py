@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tidelog.broker.api import Route
 from tidelog.broker.apis.topics.metadata_bytes import Answers
+from tidelog.broker.internal_topics import create_in_background
 from tidelog.broker.local_markers import write_marker
 from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
@@ -18,7 +19,7 @@ from tidelog.client.connection_opening import SetupTimeout
 from tidelog.config.listener_proxy import proxy_networks
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import SHARE_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.replication.marker_append import Marker
 from tidelog.replication.replica_manager import ReplicaManager
@@ -190,6 +191,8 @@ def _serving(
         tls=membership.replica.tls,
         access=membership.replica.access,
     )
+    coordinators.initializer.broker = broker
+    broker.create_share_topic = lambda: create_in_background(broker, SHARE_STATE_TOPIC)
     return broker, coordinators
 
 

@@ -103,7 +103,7 @@ class Guarded:
         self.topic_id = world.create(TOPIC)
         self.world = world
         broker = world.broker
-        broker.image = replace(broker.image, features={**broker.image.features, "group.version": 1})
+        broker.image = replace(broker.image, features={**broker.image.features, "group.version": 1, "share.version": 1})
         self.broker = broker
         broker.access = Allowing()
         broker.controller = self._owner("controller", is_here=True, submit=self._submit)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from tidelog.broker import internal_topics
 from tidelog.coordinator.partition_for_key import partition_of
 from tidelog.coordinator.shard import Shard, Waiting
 from tidelog.coordinator.shards import Shards
@@ -25,8 +24,8 @@ from tidelog.protocol.messages import read_share_group_state_summary as summing
 from tidelog.protocol.messages import write_share_group_state as writing
 
 if TYPE_CHECKING:
-    from tidelog.broker.node import Broker
     from tidelog.broker.ports import Runtime
+    from tidelog.broker.shares.ports import ShareHost
 
 Call = Callable[[ShareCoordinator, Token, int], Outcome]
 
@@ -75,7 +74,7 @@ async def _settled(runtime: Runtime, shard: Shard[ShareCoordinator], token: Toke
 class StateStore:
     """The state of all share partitions of the cluster, as one broker reaches it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ShareHost) -> None:
         self._broker = broker
 
     async def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Answer:
@@ -138,7 +137,7 @@ class StateStore:
         broker = self._broker
         topic = broker.image.topics.by_name.get(SHARE_STATE_TOPIC)
         if topic is None:
-            internal_topics.create_in_background(broker, SHARE_STATE_TOPIC)
+            broker.create_share_topic()
             return Answer(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{SHARE_STATE_TOPIC} is being created.")
         leader = topic.partitions[partition_of(key.text, len(topic.partitions))].leader
         if leader == NO_BROKER:

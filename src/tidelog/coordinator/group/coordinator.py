@@ -60,7 +60,7 @@ class GroupCoordinator:
         self._kinds = Kinds(self._c)
         self.offsets = OffsetService(self._c, self._kinds)
         """Offset commits and committed offsets."""
-        self.shares = ShareService(self._c, self._schedule)
+        self.shares = ShareService(self._c, self._schedule, self.offsets.stored.exist)
         """What only share groups have."""
         self._next_offset_check_ms = now_ms + settings.offsets_retention_check_interval_ms
         self._timers: list[tuple[int, str]] = []

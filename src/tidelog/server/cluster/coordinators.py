@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from tidelog.broker.ports import OtherBrokers
+from tidelog.broker.shares.initializing import Initializer
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
@@ -105,8 +106,14 @@ class Coordinators:
             found = replicas.image.topics.partition(*partition)
             return None if found is None or found.leader in (NO_BROKER, replicas.broker_id) else found.leader
 
+        self.initializer = Initializer()
         self.groups: Shards[GroupCoordinator] = Shards(
-            OFFSETS_TOPIC, replicas, make_groups, self._world, patience_ms=config.offsets_commit_timeout_ms
+            OFFSETS_TOPIC,
+            replicas,
+            make_groups,
+            self._world,
+            send=self.initializer.send,
+            patience_ms=config.offsets_commit_timeout_ms,
         )
         self.markers = MarkerCarrier(runtime, write_marker, remote_leader, others)
         self.transactions: Shards[TransactionCoordinator] = Shards(
@@ -139,6 +146,10 @@ class Coordinators:
             self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
             gone = frozenset(delta.topics.deleted)
             self.shares.tell_all(lambda machine: machine.forget_topics(gone))
+            self.groups.tell_all(lambda machine: machine.shares.forget_topics(gone))
+        broker = self.initializer.broker
+        if broker is not None:
+            broker.share_partitions.follow()
 
     def prune_shares(self) -> None:
         """Deletes the share state that newer snapshots have replaced."""
@@ -201,6 +212,26 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_consumer_min_heartbeat_interval_ms,
             config.group_consumer_max_heartbeat_interval_ms,
         ),
+        share_max_size=config.group_share_max_size,
+        share_session_timeout=Bounded(
+            config.group_share_session_timeout_ms,
+            config.group_share_min_session_timeout_ms,
+            config.group_share_max_session_timeout_ms,
+            "share.session.timeout.ms",
+        ),
+        share_heartbeat_interval=Bounded(
+            config.group_share_heartbeat_interval_ms,
+            config.group_share_min_heartbeat_interval_ms,
+            config.group_share_max_heartbeat_interval_ms,
+            "share.heartbeat.interval.ms",
+        ),
+        share_assignment_interval=Bounded(
+            config.group_share_assignment_interval_ms,
+            config.group_share_min_assignment_interval_ms,
+            config.group_share_max_assignment_interval_ms,
+            "share.assignment.interval.ms",
+        ),
+        share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
         consumer_assignment_interval=Bounded(
             config.group_consumer_assignment_interval_ms,
             config.group_consumer_min_assignment_interval_ms,

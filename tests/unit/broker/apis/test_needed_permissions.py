@@ -323,9 +323,9 @@ CASES: dict[str, Case] = {
         lambda world, version: _find(world, version, "x", 1), {of_txn(Op.DESCRIBE): TXN_DENIED}, first=1
     ),
     "FindCoordinator of a share group": Case(
-        lambda world, version: _find(world, version, "g:t:0", 2),
+        lambda world, version: _find(world, version, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", 2),
         {CLUSTER_ACTION: CLUSTER_DENIED},
-        frozenset({E.UNSUPPORTED_VERSION}),
+        frozenset({E.COORDINATOR_NOT_AVAILABLE}),
         first=6,
     ),
     "JoinGroup": Case(_join, {of_group(Op.READ): GROUP_DENIED}, UNKNOWN_MEMBER),

@@ -11,4 +11,4 @@ from tidelog.protocol.structure import Message
 
 def switched_off(ctx: BrokerContext, request: Any) -> Message:
     """Sent by clients that ignore ApiVersions. UNSUPPORTED_VERSION."""
-    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "This version of tidelog has neither share groups nor streams groups.")
+    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "This version of tidelog has no streams groups.")

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tidelog.broker import coordinator_calls
 from tidelog.broker.answer_types import Answer
+from tidelog.broker.apis.groups.share_deletion import delete_states
 from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import NOT_ASKED
@@ -166,6 +167,9 @@ async def _delete_group(ctx: BrokerContext, group_id: str) -> DeletableGroupResu
     def respond(error: ErrorCode) -> DeletableGroupResult:
         return DeletableGroupResult(group_id=group_id, error_code=error)
 
+    errors = await delete_states(ctx, group_id, None)
+    if isinstance(errors, dict) and (failed := [error for error in errors.values() if error]):
+        return respond(failed[0])
     answer = ask(ctx, group_id, lambda machine, token, _: machine.offsets.delete_group(token, group_id, respond), respond)
     result = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(result, DeletableGroupResult)

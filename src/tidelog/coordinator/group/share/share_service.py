@@ -37,17 +37,23 @@ class Ordered(NamedTuple):
 class ShareService:
     """The share groups of one coordinator."""
 
-    __slots__ = ("_c", "_schedule")
+    __slots__ = ("_c", "_has_offsets", "_schedule")
 
-    def __init__(self, coordination: Coordination, schedule: Callable[[str], None]) -> None:
-        """``schedule(group_id)``: the group's deadlines may have changed."""
+    def __init__(
+        self, coordination: Coordination, schedule: Callable[[str], None], has_offsets: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """``schedule(group_id)``: the group's deadlines may have changed. ``has_offsets(group_id)``: whether offsets are
+        committed under that name, which makes it a classic group."""
         self._c = coordination
+        self._has_offsets = has_offsets
         self._schedule = schedule
 
     def heartbeat(self, beat: ShareBeat, now_ms: int) -> Outcome:
         """ShareGroupHeartbeat; ``share_heartbeat.check_request`` has checked it."""
         effects = Effects()
         try:
+            if self._c.share(beat.request.group_id) is None and self._has_offsets(beat.request.group_id):
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.request.group_id} is of another protocol.")
             if beat.request.member_epoch == LEAVE_EPOCH:
                 share_heartbeat.leave(self._c, beat, effects)
             else:
@@ -75,9 +81,7 @@ class ShareService:
             text = (
                 f"Group {group_id} not found." if group_id not in self._c.groups else f"Group {group_id} is of another protocol."
             )
-            return DescribedGroup(
-                error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text, group_id=group_id, group_state="Dead"
-            )
+            return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text, group_id=group_id)
         return DescribedGroup(
             group_id=group_id,
             group_state=group.state.value,
@@ -120,12 +124,15 @@ class ShareService:
         fenced."""
         effects = Effects()
         group = self._c.share(group_id)
-        if group is None and group_id in self._c.groups:
+        if group is None and (group_id in self._c.groups or self._has_offsets(group_id)):
             effects.reply(token, ErrorCode.GROUP_ID_NOT_FOUND)
             return effects.outcome()
         group = group or ShareGroup(group_id)
         if group.members:
             effects.reply(token, ErrorCode.NON_EMPTY_GROUP)
+            return effects.outcome()
+        if not topics:
+            effects.reply(token, Ordered(group.epoch, {}, {}))
             return effects.outcome()
         effects.records.append(epoch_record(group_id, group.epoch + 1, group.metadata_hash))
         effects.records.append(state_partitions_record(group_id, group.state_partitions.begin(topics)))

@@ -1,0 +1,193 @@
+"""ShareFetching: one ShareFetch, from its session to its records. It reads what can be acquired, and waits if that is too little.
+
+One fetch at a time reads a share partition. The limits are spent over the partitions in the session's order; what is read is
+acquired only when there is enough of it, or when the time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.shares.hosted_share import HostedShare, Phase
+from tidelog.broker.shares.log_reading import ShareRead, read_log
+from tidelog.broker.shares.share_sessions import Place, ShareSession
+from tidelog.model.errors import ErrorCode
+from tidelog.replication.share.acquiring import Want
+from tidelog.replication.share.record_state import AcquiredRange
+from tidelog.storage import reading
+
+_NONE = ErrorCode.NONE
+
+
+class Fetched(NamedTuple):
+    """The answer about one partition."""
+
+    error: ErrorCode
+    records: bytes = b""
+    acquired: tuple[AcquiredRange, ...] = ()
+
+
+class ParkedShareFetch:
+    """Waits until anything changes at one of the partitions; then the fetch looks again."""
+
+    __slots__ = ("_watched", "deadline_ms", "done", "expired", "on_done")
+
+    operation = "ShareFetch"
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self._watched: list[Any] = []
+
+    @property
+    def places(self) -> int:
+        """What is watched: partitions and share partitions."""
+        return len(self._watched)
+
+    def watch(self, source: Any) -> None:
+        """Watches a partition, or a share partition."""
+        source.watchers[self] = None
+        self._watched.append(source)
+
+    def changed(self, partition: object, key: object, new_bytes: int) -> None:
+        """Something changed."""
+        self.finish()
+
+    def finish(self) -> None:
+        """Ends the wait."""
+        if self.done:
+            return
+        self.done = True
+        for source in self._watched:
+            source.watchers.pop(self, None)
+        self._watched = []
+        if self.on_done is not None:
+            self.on_done()
+
+
+class ShareFetching:
+    def __init__(
+        self, ctx: BrokerContext, session: ShareSession, request: Any, readable: Mapping[bytes, ErrorCode], *, exact: bool
+    ) -> None:
+        """``readable``: by topic id, whether the client may read it. ``exact``: at most as many records as asked for."""
+        self._ctx = ctx
+        self._session = session
+        self._readable = readable
+        self._shares = ctx.node.share_partitions
+        self._committed = self._shares.settings.committed_only(session.group_id)
+        self._max_bytes = min(request.max_bytes, ctx.config.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._want = Want(session.member_id, request.max_records, max(1, request.batch_size), exact)
+        self._wait_ms = request.max_wait_ms
+        self.results: dict[Place, Fetched] = {}
+
+    async def run(self) -> None:
+        """Fills ``results``."""
+        refused = {place: self._readable.get(place.topic_id, _NONE) for place in self._session.partitions}
+        self.results = {place: Fetched(error) for place, error in refused.items() if error is not _NONE}
+        if self._max_bytes <= 0 or self._want.max_records <= 0:
+            return
+        runtime = self._ctx.node.runtime
+        deadline_ms = runtime.even_ms() + self._wait_ms
+        while True:
+            over = runtime.even_ms() >= deadline_ms
+            parked = ParkedShareFetch(runtime.now_ms() + deadline_ms - runtime.even_ms())
+            if await self._try(parked, over=over) or over:
+                parked.finish()
+                return
+            try:
+                if not parked.done:
+                    await self._ctx.wait(parked)
+            finally:
+                parked.finish()
+
+    async def _try(self, parked: ParkedShareFetch, *, over: bool) -> bool:
+        """Whether the fetch is complete. Watches are set before anything is read, so that no change is missed."""
+        locked: list[tuple[Place, HostedShare]] = []
+        self.results = {}
+        try:
+            for place in self._session.rotated():
+                hosted = self._servable(place)
+                if hosted is None:
+                    continue
+                parked.watch(hosted)
+                parked.watch(hosted.partition)
+                if hosted.phase is Phase.ACTIVE and not hosted.is_read and hosted.machine.can_acquire:
+                    hosted.is_read = True
+                    locked.append((place, hosted))
+            if self.results and len(self.results) == len(self._session.partitions):
+                return True
+            return await self._read_all(locked, over=over)
+        finally:
+            for _, hosted in locked:
+                hosted.is_read = False
+                if parked.done or self.results:
+                    hosted.wake()
+
+    def _servable(self, place: Place) -> HostedShare | None:
+        """The share partition; None when an error is all that there is to say."""
+        error = self._readable.get(place.topic_id, _NONE)
+        partition = self._ctx.node.replicas.by_id(place.topic_id, place.partition) if error is _NONE else error
+        if not isinstance(partition, ErrorCode):
+            error = partition.check_leader(-1)
+            if error is _NONE:
+                hosted = self._shares.serve(self._session.group_id, place, partition)
+                if hosted.phase is not Phase.GONE:
+                    return hosted
+                error = hosted.error
+        else:
+            error = partition
+        self.results[place] = Fetched(error)
+        return None
+
+    async def _read_all(self, locked: list[tuple[Place, HostedShare]], *, over: bool) -> bool:
+        reads: dict[Place, tuple[int, ShareRead]] = {}
+        left = self._max_bytes
+        for index, (place, hosted) in enumerate(locked):
+            share = max(1, left // (len(locked) - index))
+            reads[place] = offset, read = await self._read(hosted, share)
+            left = max(0, left - len(read.data))
+            if read.error is not _NONE:
+                self.results[place] = Fetched(read.error)
+        found = sum(len(read.data) for _, read in reads.values())
+        if not over and found < max(1, self._min_bytes) and not self.results:
+            return False
+        room = self._want.max_records
+        for place, hosted in locked:
+            offset, read = reads[place]
+            if room > 0 and read.data and hosted.phase is Phase.ACTIVE:
+                fetched = self._acquire(hosted, offset, read, room)
+                room -= sum(each.last - each.first + 1 for each in fetched.acquired)
+                if fetched.acquired:
+                    self.results[place] = fetched
+        return over or bool(self.results)
+
+    async def _read(self, hosted: HostedShare, max_bytes: int) -> tuple[int, ShareRead]:
+        partition, machine = hosted.partition, hosted.machine
+        log = partition.log
+        offset = machine.next_fetch_offset()
+        if log is None:
+            return offset, ShareRead(ErrorCode.KAFKA_STORAGE_ERROR)
+        if machine.move_start(log.log_start_offset):
+            offset = machine.next_fetch_offset()
+        if offset >= log.high_watermark:
+            return offset, ShareRead(_NONE)
+        if reading.may_block(log, offset, committed=self._committed):
+            await self._ctx.run_blocking(lambda: reading.warm_up(log, offset, committed=self._committed))
+            if hosted.phase is not Phase.ACTIVE:
+                return offset, ShareRead(hosted.error)
+        read = read_log(partition, offset, max_bytes, committed=self._committed)
+        # The log start moved meanwhile: the next fetch begins there.
+        return offset, ShareRead(_NONE) if read.error is ErrorCode.OFFSET_OUT_OF_RANGE else read
+
+    def _acquire(self, hosted: HostedShare, offset: int, read: ShareRead, room: int) -> Fetched:
+        machine, now_ms = hosted.machine, self._ctx.node.runtime.even_ms()
+        acquired = machine.acquire(offset, read.offsets, self._want._replace(max_records=room), now_ms, read.aborted)
+        if not acquired:
+            return Fetched(_NONE)
+        self._shares.acquired()
+        return Fetched(_NONE, read.between(acquired[0].first, acquired[-1].last), tuple(acquired))

@@ -1,0 +1,113 @@
+"""SharePartitions: the share partitions that this broker serves, their sessions, and the clock of their locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tidelog.broker.shares.group_settings import GroupSettings
+from tidelog.broker.shares.hosted_share import HostedShare, Persisting, Phase
+from tidelog.broker.shares.ports import ShareHost
+from tidelog.broker.shares.share_sessions import Place, ShareSession, ShareSessions
+from tidelog.broker.shares.state_store import StateStore
+from tidelog.coordinator.share.records import ShareKey
+from tidelog.model.errors import ErrorCode
+from tidelog.replication.partition import Partition
+
+LONGEST_NAP_MS = 500
+"""A lock may be taken for less time than the one that is waited for."""
+
+
+class SharePartitions:
+    def __init__(self, broker: ShareHost) -> None:
+        self._broker = broker
+        self._hosted: dict[ShareKey, HostedShare] = {}
+        self._ticks = False
+        self.store = StateStore(broker)
+        self.settings = GroupSettings(broker)
+        self.sessions = ShareSessions(broker.config.group_share_max_share_sessions)
+
+    def __iter__(self) -> Iterator[HostedShare]:
+        return iter(self._hosted.values())
+
+    def find(self, group_id: str, place: Place) -> HostedShare | None:
+        """The share partition, if it has been fetched from under the current leadership."""
+        hosted = self._hosted.get(ShareKey(group_id, *place))
+        if hosted is not None and not hosted.is_current:
+            self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return None
+        return hosted
+
+    def serve(self, group_id: str, place: Place, partition: Partition) -> HostedShare:
+        """The share partition, loading if this is its first fetch, or if it was fenced. One whose load failed is returned once
+        more, for its error."""
+        hosted = self.find(group_id, place)
+        if hosted is None or (hosted.phase is Phase.GONE and hosted.was_active):
+            key = ShareKey(group_id, *place)
+            hosted = self._hosted[key] = HostedShare(key, partition, self.store, self._broker.runtime, self.settings)
+            self._broker.runtime.spawn(hosted.load(), f"loading {key.text}")
+        elif hosted.phase is Phase.GONE:
+            del self._hosted[hosted.key]
+        return hosted
+
+    def _drop(self, hosted: HostedShare, error: ErrorCode) -> None:
+        if self._hosted.get(hosted.key) is hosted:
+            del self._hosted[hosted.key]
+        hosted.end(error)
+
+    def follow(self) -> None:
+        """The metadata changed: leaders may have moved."""
+        for hosted in [each for each in self if not each.is_current]:
+            self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # -- sessions ------------------------------------------------------------------------------------------------------------
+
+    def leave(self, session: ShareSession) -> list[Persisting]:
+        """The session has ended: what its member holds is released. The group's last session takes its share partitions along."""
+        places = list(session.partitions)
+        released = self.release(session.group_id, session.member_id, places)
+        if not self.sessions.has_group(session.group_id):
+            self._broker.runtime.spawn(self._forget_group(session.group_id, released), f"leaving {session.group_id}")
+        return released
+
+    def release(self, group_id: str, member_id: str, places: Iterable[Place]) -> list[Persisting]:
+        """Releases what the member holds in these partitions."""
+        found = [self.find(group_id, place) for place in places]
+        released = [hosted.release(member_id) for hosted in found if hosted is not None]
+        return [each for each in released if each is not None]
+
+    async def _forget_group(self, group_id: str, released: list[Persisting]) -> None:
+        for each in released:
+            if not each.done:
+                await self._broker.runtime.wait(each)
+        if not self.sessions.has_group(group_id):
+            for hosted in [each for each in self if each.key.group_id == group_id]:
+                self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def lost(self, owner: object) -> None:
+        """A connection was closed."""
+        for session in self.sessions.lost(owner):
+            self.leave(session)
+
+    # -- time ----------------------------------------------------------------------------------------------------------------
+
+    def acquired(self) -> None:
+        """Records were acquired: their locks will time out."""
+        if not self._ticks:
+            self._ticks = True
+            self._broker.runtime.spawn(self._tick(), "locks of share groups")
+
+    async def _tick(self) -> None:
+        runtime = self._broker.runtime
+        try:
+            while True:
+                deadlines = [each.machine.next_deadline() for each in self if each.phase is Phase.ACTIVE]
+                soonest_ms = min(deadlines, default=1 << 62)
+                if soonest_ms == 1 << 62:
+                    return
+                nap_ms = soonest_ms - runtime.even_ms()
+                if nap_ms > 0:
+                    await runtime.sleep(min(nap_ms, LONGEST_NAP_MS) / 1000)
+                for hosted in list(self):
+                    hosted.expire()
+        finally:
+            self._ticks = False

@@ -1,0 +1,97 @@
+"""ShareFetching: limits, waiting, and one fetch at a time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from tests.unit.broker.node_world import run
+from tests.unit.broker.shares.test_share_partitions import World
+from tidelog.broker.shares.acquisition import ParkedShareFetch, ShareFetching
+from tidelog.broker.shares.hosted_share import HostedShare
+from tidelog.broker.shares.share_sessions import Place
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.share_fetch import ShareFetchRequest
+
+
+class Fetches(World):
+    """Fetches of group ``g`` from the ten records of one partition; a wait ends when the deadline has passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+        self.settings.committed_only = lambda group_id: False
+        self.clock.wait = self.wait
+        replicas = SimpleNamespace(by_id=lambda topic_id, index: self.partition)
+        node = SimpleNamespace(share_partitions=self.shares, runtime=self.clock, replicas=replicas)
+        self.ctx: Any = SimpleNamespace(node=node, config=BrokerConfig.from_properties({}), wait=self.wait)
+        self.hosted = self.serve()
+
+    async def wait(self, parked: ParkedShareFetch) -> None:
+        self.waits += 1
+        assert parked in self.hosted.watchers and parked in self.partition.watchers
+        self.clock.now += 1_000
+        parked.expired = True
+        parked.finish()
+
+    def fetch(self, member: str = "m", **limits: Any) -> ShareFetching:
+        values = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, **limits}
+        session = self.session(member)
+        fetch = ShareFetching(
+            self.ctx, session, ShareFetchRequest("g", member, 0, **values), {self.place.topic_id: ErrorCode.NONE}, exact=False
+        )
+        run(fetch.run())
+        for tick in self.clock.tasks:
+            tick.close()
+        self.clock.tasks.clear()
+        self.shares._ticks = False
+        return fetch
+
+    def got(self, fetch: ShareFetching) -> list[tuple[int, ...]]:
+        return [tuple(each) for found in fetch.results.values() for each in found.acquired]
+
+
+def test_what_is_there_is_acquired_at_once() -> None:
+    world = Fetches()
+    assert world.got(world.fetch(max_records=3)) == [(0, 4, 1)]
+    assert world.got(world.fetch("n")) == [(5, 9, 1)]
+    assert world.waits == 0 and not world.hosted.watchers and not world.partition.watchers
+
+
+def test_it_waits_for_records_and_for_enough_of_them() -> None:
+    world = Fetches()
+    assert world.got(world.fetch(min_bytes=100_000)) == [(0, 9, 1)]
+    assert world.waits == 1, "what there is when the time is over is taken"
+    assert world.got(world.fetch("n")) == []
+    assert world.waits == 2 and not world.hosted.watchers
+
+
+def test_no_limit_no_fetch() -> None:
+    world = Fetches()
+    assert world.fetch(max_records=0).results == {} and world.fetch(max_bytes=0).results == {}
+    assert world.waits == 0
+
+
+def test_one_fetch_at_a_time_reads_a_share_partition() -> None:
+    world = Fetches()
+    world.hosted.is_read = True
+    assert world.got(world.fetch(max_wait_ms=0)) == []
+    world.hosted.is_read = False
+    assert world.got(world.fetch(max_wait_ms=0)) == [(0, 9, 1)]
+    assert not world.hosted.is_read
+
+
+def test_an_error_is_the_answer() -> None:
+    world = Fetches()
+    world.partition.is_leader = False
+    found = world.fetch()
+    assert found.results[Place(world.place.topic_id, 0)].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.waits == 0
+
+
+def test_a_log_start_that_moved_is_followed() -> None:
+    world = Fetches()
+    assert world.partition.delete_records(7)[0] is ErrorCode.NONE
+    assert world.got(world.fetch()) == [(7, 9, 1)]
+    assert isinstance(world.hosted, HostedShare) and world.hosted.machine.start_offset == 7

@@ -1,0 +1,110 @@
+"""HostedShare: loading, persisting in order, and the end of a leadership."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.broker.shares.hosted import Hosted
+from tidelog.broker.shares.hosted_share import Persisting, Phase, told
+from tidelog.coordinator.share.coordinator import Answer, Found
+from tidelog.model.errors import ErrorCode
+from tidelog.replication.share.record_state import Acknowledgement, RecordState, StateBatch
+
+ACCEPT = (1,)
+
+
+def test_a_group_without_an_offset_begins_where_it_says() -> None:
+    assert Hosted().load().share.machine.start_offset == 0
+    latest = Hosted()
+    latest.settings.reset_to = "latest"
+    assert latest.load().share.machine.start_offset == 15
+    lately = Hosted()
+    lately.settings.reset_to = 10_000
+    assert lately.load().share.machine.start_offset == 0
+    none = Hosted()
+    none.clock.now, none.settings.reset_to = 50_000, 10
+    assert none.load().share.error is ErrorCode.OFFSET_NOT_AVAILABLE
+
+
+def test_a_stored_state_goes_on() -> None:
+    hosted = Hosted()
+    hosted.store.stored = Answer(stored=Found(3, 0, 5, 0, (StateBatch(5, 9, RecordState.ACKNOWLEDGED, 1),)))
+    assert hosted.load().share.machine.start_offset == 10
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (ErrorCode.NONE, ErrorCode.NONE),
+    ],
+)
+def test_errors_of_the_coordinator_are_told_in_terms_of_the_partition(error: ErrorCode, expected: ErrorCode) -> None:
+    assert told(error) is expected
+    hosted = Hosted()
+    hosted.store.stored = Answer(error)
+    if error is not ErrorCode.NONE:
+        share = hosted.load().share
+        assert (share.phase, share.error) == (Phase.GONE, expected)
+        assert share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)]) is expected
+
+
+def test_changes_are_persisted_in_order_with_both_epochs() -> None:
+    hosted = Hosted().load()
+    hosted.acquire(10)
+    first = hosted.share.acknowledge("m", [Acknowledgement(5, 9, ACCEPT)])
+    second = hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    assert isinstance(first, Persisting) and isinstance(second, Persisting) and not first.done
+    hosted.clock.run()
+    assert first.done and second.done and first.error is ErrorCode.NONE
+    assert [(each.batches[0].first, each.start_offset, each.complete_count) for each in hosted.store.written] == [
+        (5, 0, 5),
+        (0, 0, 10),
+    ]
+    assert {(each.state_epoch, each.leader_epoch) for each in hosted.store.written} == {(3, hosted.partition.leader_epoch)}
+    assert hosted.share.machine.start_offset == 10
+
+
+def test_what_was_not_persisted_is_undone() -> None:
+    hosted = Hosted().load()
+    hosted.acquire()
+    hosted.store.error = ErrorCode.NOT_COORDINATOR
+    change = hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    hosted.clock.run()
+    assert isinstance(change, Persisting) and change.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert hosted.share.machine.spans() == [(0, 4, RecordState.ACQUIRED, 1, "m")]
+
+
+def test_a_fenced_leader_gives_up() -> None:
+    hosted = Hosted().load()
+    hosted.acquire()
+    hosted.store.error = ErrorCode.FENCED_STATE_EPOCH
+    first = hosted.share.acknowledge("m", [Acknowledgement(0, 2, ACCEPT)])
+    second = hosted.share.acknowledge("m", [Acknowledgement(3, 4, ACCEPT)])
+    hosted.clock.run()
+    assert hosted.share.phase is Phase.GONE
+    for change in (first, second):
+        assert isinstance(change, Persisting) and change.done and change.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_locks_time_out_and_sessions_end() -> None:
+    hosted = Hosted().load()
+    hosted.acquire()
+    hosted.clock.now += 100
+    hosted.share.expire()
+    hosted.clock.run()
+    assert hosted.store.written[-1].batches == (StateBatch(0, 4, RecordState.AVAILABLE, 1),)
+    hosted.acquire()
+    assert hosted.share.release("m") is not None
+    assert hosted.share.release("other") is None
+    hosted.clock.run()
+
+
+def test_it_is_current_while_the_leadership_lasts() -> None:
+    hosted = Hosted().load()
+    assert hosted.share.is_current
+    hosted.partition.mark_deleted()
+    assert not hosted.share.is_current
