@@ -15,6 +15,8 @@ from tidelog.model.errors import ErrorCode, KafkaError
 Partitions = Mapping[bytes, frozenset[int]]
 """Topic id -> partitions."""
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+FIRST_EPOCH = 1
+"""That of a new group; its first member raises it."""
 
 
 class ShareGroupState(Enum):
@@ -112,7 +114,7 @@ class ShareGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
         self.assignment_ms = 0

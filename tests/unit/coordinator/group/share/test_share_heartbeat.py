@@ -15,16 +15,16 @@ from tidelog.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatR
 def test_partitions_are_assigned_once_their_state_is_initialized() -> None:
     driver = ShareDriver()
     first = driver.join(ANN)
-    assert (first.error_code, first.member_epoch, driver.told(first)) == (0, 1, {})
+    assert (first.error_code, first.member_epoch, driver.told(first)) == (0, 2, {})
     (order,) = driver.orders
-    assert order == ("g", 1, {topic_id("t"): ("t", frozenset({0, 1, 2}))})
+    assert order == ("g", 2, {topic_id("t"): ("t", frozenset({0, 1, 2}))})
     driver.settle()
-    assert driver.share_beat(ANN, 1).member_epoch == 1, "the assignment interval has not passed"
+    assert driver.share_beat(ANN, 2).member_epoch == 2, "the assignment interval has not passed"
     driver.now += 1_000
-    second = driver.share_beat(ANN, 1)
-    assert (second.member_epoch, driver.told(second)) == (2, {"t": [0, 1, 2]})
-    third = driver.share_beat(ANN, 2)
-    assert (third.member_epoch, driver.told(third)) == (2, None)
+    second = driver.share_beat(ANN, 2)
+    assert (second.member_epoch, driver.told(second)) == (3, {"t": [0, 1, 2]})
+    third = driver.share_beat(ANN, 3)
+    assert (third.member_epoch, driver.told(third)) == (3, None)
     driver.restart()
     assert driver.shared().members[ANN].assigned == parts(t=[0, 1, 2])
 
@@ -39,12 +39,12 @@ def test_a_failed_initialization_is_ordered_again_at_once_and_a_silent_one_after
     driver = ShareDriver()
     driver.join(ANN)
     driver.settle(done=False)
-    driver.share_beat(ANN, 1)
+    driver.share_beat(ANN, 2)
     assert len(driver.orders) == 1
-    driver.share_beat(ANN, 1)
+    driver.share_beat(ANN, 2)
     assert len(driver.orders) == 1
     driver.now += GroupSettings().share_initialize_retry_interval_ms
-    driver.share_beat(ANN, 1)
+    driver.share_beat(ANN, 2)
     assert len(driver.orders) == 2
 
 
@@ -61,7 +61,7 @@ def ready() -> ShareDriver:
     driver.join(ANN)
     driver.settle()
     driver.now += 1_000
-    driver.share_beat(ANN, 1)
+    driver.share_beat(ANN, 2)
     driver.now += 1_000
     return driver
 
@@ -69,20 +69,20 @@ def ready() -> ShareDriver:
 def test_members_share_and_take_over() -> None:
     driver = ready()
     assert driver.told(driver.join(BOB)) == {"t": [2]}
-    assert driver.told(driver.share_beat(ANN, 2)) == {"t": [0, 1]}
+    assert driver.told(driver.share_beat(ANN, 3)) == {"t": [0, 1]}
     assert driver.share_beat(ANN, -1).member_epoch == -1
     driver.now += 1_000
-    assert driver.told(driver.share_beat(BOB, 3)) == {"t": [0, 1, 2]}
+    assert driver.told(driver.share_beat(BOB, 4)) == {"t": [0, 1, 2]}
 
 
 def test_a_session_ends_without_heartbeats() -> None:
     driver = ready()
     driver.now += 44_000
-    driver.share_beat(ANN, 2)
+    driver.share_beat(ANN, 3)
     driver.advance(44_999)
     assert ANN in driver.shared().members
     driver.advance(1)
-    assert not driver.shared().members and driver.shared().epoch == 3
+    assert not driver.shared().members and driver.shared().epoch == 4
     driver.restart()
     assert driver.shared().state.value == "Empty"
 
@@ -103,7 +103,7 @@ def test_after_a_restart_members_have_a_full_session() -> None:
         (BOB, 1, ErrorCode.UNKNOWN_MEMBER_ID),
         (BOB, -1, ErrorCode.UNKNOWN_MEMBER_ID),
         (ANN, 9, ErrorCode.FENCED_MEMBER_EPOCH),
-        (ANN, 1, ErrorCode.NONE),
+        (ANN, 2, ErrorCode.NONE),
         (ANN, 0, ErrorCode.NONE),
     ],
 )

@@ -75,3 +75,8 @@ def test_a_member_without_assignment_is_neither_lost_nor_current() -> None:
 
 def test_keys_of_other_protocols_are_not_read() -> None:
     assert read_share_key(3, b"") is None
+
+
+def test_epochs_are_those_that_apache_kafka_begins_with() -> None:
+    """Apache Kafka 4.3.1 records epoch 2 when the first member joins."""
+    assert ShareGroup("g").epoch == 1

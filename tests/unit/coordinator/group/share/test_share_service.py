@@ -26,11 +26,11 @@ def test_a_group_is_described() -> None:
     driver.join(ANN)
     driver.settle()
     driver.now += 1_000
-    driver.share_beat(ANN, 1)
+    driver.share_beat(ANN, 2)
     found = driver.machine.shares.describe("g")
-    assert (found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name) == ("Stable", 2, 2, "simple")
+    assert (found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name) == ("Stable", 3, 3, "simple")
     (member,) = found.members
-    assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == (ANN, 2, ["t"])
+    assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == (ANN, 3, ["t"])
     assert [(each.topic_name, each.partitions) for each in member.assignment.topic_partitions] == [("t", [0, 1, 2])]
     unknown = driver.machine.shares.describe("other")
     assert (unknown.error_code, unknown.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "")
@@ -51,7 +51,7 @@ def test_a_reset_makes_a_group_and_spares_one_with_members() -> None:
     driver = ShareDriver()
     topics = {T: ("t", frozenset({0}))}
     assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "new", topics)) == Ordered(
-        1, parts(t=[0]), {T: "t"}
+        2, parts(t=[0]), {T: "t"}
     )
     assert "new" in driver.machine.groups
     driver.join(ANN)
