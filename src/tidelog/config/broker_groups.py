@@ -25,7 +25,6 @@ from tidelog.config.options import (
 ONE_LOOP = "groups run on the node's event loop"
 AT_ONCE = "group records are written at once, uncompressed, and loaded in steps of 1 MiB"
 ONE_ASSIGNOR = "simple is the only assignor of share groups; tidelog runs no Java classes"
-NO_JAVA = "the state of share partitions is stored by the share coordinator; tidelog runs no Java classes"
 NO_STREAMS = "streams groups are not served yet"
 
 OPTIONS = (
@@ -126,7 +125,7 @@ OPTIONS = (
            check=AT_LEAST_1),
     Option("group.share.max.size", INT, 200, MEDIUM, READ_ONLY, "The most members of a share group.", check=Between(1, 1000)),
     Option("group.share.persister.class.name", STRING, "org.apache.kafka.server.share.persister.DefaultStatePersister", MEDIUM,
-           READ_ONLY, "Java class that persists the state of share partitions.", internal=True, inert=NO_JAVA),
+           READ_ONLY, "The store of share partitions' state: the share coordinator, or nothing at all if empty.", internal=True),
     Option("group.streams.assignment.interval.ms", INT, 1000, MEDIUM, CLUSTER,
            "The shortest time between two assignments of a streams group, in ms.", check=AT_LEAST_0, inert=NO_STREAMS),
     Option("group.streams.min.assignment.interval.ms", INT, 0, MEDIUM, READ_ONLY,

@@ -71,6 +71,10 @@ async def _settled(runtime: Runtime, shard: Shard[ShareCoordinator], token: Toke
     return answer
 
 
+NOTHING_STORED = Answer(stored=Found(0, 0, -1, -1, ()))
+"""Any answer when ``group.share.persister.class.name`` is empty: nothing is stored, as in Kafka."""
+
+
 class StateStore:
     """The state of all share partitions of the cluster, as one broker reaches it."""
 
@@ -119,6 +123,8 @@ class StateStore:
         return await self._ask(key, lambda m, token, now: m.summary(token, key, now), request)
 
     async def _ask(self, key: ShareKey, call: Call, request: Any) -> Answer:
+        if not self._broker.config.group_share_persister_class_name:
+            return NOTHING_STORED
         pause_s = FIRST_PAUSE_S
         for attempt in range(TRIES):
             answer = await self._ask_once(key, call, request)

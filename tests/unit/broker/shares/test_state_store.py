@@ -33,7 +33,11 @@ class Elsewhere:
             by_name={SHARE_STATE_TOPIC: SimpleNamespace(partitions=[SimpleNamespace(leader=2)])}, by_id={KEY.topic_id: None}
         )
         self.broker: Any = SimpleNamespace(
-            node_id=1, image=SimpleNamespace(topics=topics), others=self, runtime=SimpleNamespace(sleep=self.sleep)
+            node_id=1,
+            image=SimpleNamespace(topics=topics),
+            others=self,
+            runtime=SimpleNamespace(sleep=self.sleep),
+            config=SimpleNamespace(group_share_persister_class_name="DefaultStatePersister"),
         )
 
     async def sleep(self, seconds: float) -> None:
@@ -99,3 +103,13 @@ def test_a_topic_that_is_gone_is_not_waited_for() -> None:
 def test_an_answer_that_cannot_be_is_an_error() -> None:
     world = Elsewhere(initializing.InitializeShareGroupStateResponse([]))
     assert run(StateStore(world.broker).initialize(KEY, 1, -1)).error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_without_a_store_nothing_is_asked_and_nothing_kept() -> None:
+    world = Elsewhere()
+    world.broker.config.group_share_persister_class_name = ""
+    store = StateStore(world.broker)
+    assert run(store.initialize(KEY, 1, 7)).error is ErrorCode.NONE
+    assert run(store.write(KEY, Written(7, 5, 4, 6, (BATCH,)))).error is ErrorCode.NONE
+    assert run(store.read(KEY, 5)).stored == Found(0, 0, -1, -1, ())
+    assert not world.asked
