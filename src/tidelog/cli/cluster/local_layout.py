@@ -147,6 +147,8 @@ def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, s
         "offsets.topic.replication.factor": str(factor),
         "transaction.state.log.replication.factor": str(factor),
         "transaction.state.log.min.isr": str(min(2, factor)),
+        "share.coordinator.state.topic.replication.factor": str(factor),
+        "share.coordinator.state.topic.min.isr": str(min(2, factor)),
         # On one machine no node is silent because of the network: a third of Kafka's timeout.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",

@@ -113,6 +113,8 @@ def settings_of(node: SecuredNode, nodes: Sequence[SecuredNode], admin: str, fol
         "offsets.topic.replication.factor": str(factor),
         "transaction.state.log.replication.factor": str(factor),
         "transaction.state.log.min.isr": str(min(2, factor)),
+        "share.coordinator.state.topic.replication.factor": str(factor),
+        "share.coordinator.state.topic.min.isr": str(min(2, factor)),
         "tidelog.http.listener": f"localhost:{node.port + METRICS_OFFSET}",
     }
 
