@@ -33,7 +33,7 @@ FRANZ_S = 15.0
 
 
 class Writing(ABC):
-    """A client that writes in a thread until it is told to end."""
+    """A client that writes in a thread until the test ends it."""
 
     def __init__(self, running: Installation) -> None:
         self.bootstrap, self.folder, self.topic = running.bootstrap, running.directory, type(self).__name__
