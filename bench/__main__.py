@@ -1,7 +1,9 @@
-"""``python -m bench``: tidelog beside a real Apache Kafka, in one run, by the same clients.
+"""``python -m bench``: tidelog beside a real Apache Kafka that is cold, in one run, by the same clients (make bench-cold).
 
-Each round gives every side a fresh node and the same rows; the order of the sides turns from round to round. The table has
-medians and ranges over the rounds; all single values go to a JSON file. ``--sides apache,apache`` shows what the noise is.
+For start, memory, failover and Kafka's own clients. What it says of CPU, rates and latencies is against a JVM that has just
+started; ``python -m bench.warm`` is what measures those. Each round gives every side a fresh node and the same rows; the order of
+the sides turns from round to round. The table has medians and ranges over the rounds; all single values go to a JSON file.
+``--sides apache,apache`` shows what the noise is.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 
 from bench.cluster_rows import CLUSTER_FULL, CLUSTER_QUICK, CLUSTER_SMOKE, ClusterRow, cluster_groups, cluster_round
 from bench.java_load import LoadFailed, produce
-from bench.report import machine, table, write_page
+from bench.report import machine, table
 from bench.rows import FULL, QUICK, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
 from bench.sides import Side, fresh
 from tests.interop.java import JavaFailed, JavaSide
@@ -38,7 +40,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="less of everything, as many rounds")
     parser.add_argument("--smoke", action="store_true", help="one short round: does it run")
     parser.add_argument("--data", type=Path, help="where the nodes keep their data [a temporary folder]")
-    parser.add_argument("--write-page", action="store_true", help="put the table into docs/benchmarks.md")
     return parser.parse_args()
 
 
@@ -157,8 +158,6 @@ def main() -> int:
         for group in args.groups.split(","):
             result = measure(args, group, data, java)
             print(table(result))
-            if args.write_page:
-                write_page(result)
             failed |= any("failed" in numbers for one in result["rounds"] for rows in one.values() for numbers in rows.values())
     finally:
         java.close()

@@ -11,11 +11,6 @@ from typing import Any
 
 from bench.rows import IDEMPOTENT, TRANSACTIONAL
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-MARKS = {
-    "node": ("<!-- results: written by python -m bench --write-page -->", "<!-- end of results -->"),
-    "cluster": ("<!-- cluster: written by python -m bench --groups cluster --write-page -->", "<!-- end of cluster -->"),
-}
 # The first step, in tidelog's number over Kafka's.
 CPU_LIMIT = {"produce": 0.5, "requests": 0.5, "fetch": 1.0, "replicated": 0.5}
 TIMED = ("latency", "requests", "replicated")
@@ -145,13 +140,3 @@ def table(result: dict[str, Any]) -> str:
         lines += ["", "| in tidelog, per request | calls of Python's allocators | bytes asked for |", "|---|---|---|"]
         lines += [f"| {name} | {found['calls']:.0f} | {found['bytes']:,} |" for name, found in result["allocations"].items()]
     return "\n".join(lines)
-
-
-def write_page(result: dict[str, Any]) -> None:
-    """Put the table between the marks in docs/benchmarks.md."""
-    begin, end = MARKS[result["group"]]
-    text = PAGE.read_text()
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    assert after, f"{PAGE.name} has no section between {begin} and {end}"
-    PAGE.write_text(f"{before}{begin}\n\n{table(result)}\n\n{end}{after}")

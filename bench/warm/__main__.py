@@ -123,6 +123,7 @@ def tell(text: str) -> None:
 def measure_row(group: Group, row: Row, results: Results, record: Record, rounds: int, more: int, progress: Progress) -> None:
     """All rounds of a row; a failure ends the row, not the run."""
     began = time.monotonic()
+    results.begin(row.name, record)
     try:
         costs = group.prepare(row)
         record.warm.append(costs)
@@ -134,7 +135,7 @@ def measure_row(group: Group, row: Row, results: Results, record: Record, rounds
             samples = group.one_round(row, number)
             results.add(row.name, samples)
             progress.round_done(time.monotonic() - began)
-            said = ", ".join(f"{side} {one.sample.cost:.4g} us {one.load.rate:,.0f}/s" for side, one in samples.items())
+            said = ", ".join(f"{side} {one.sample.cost:.4g}, {one.load.rate:,.0f}/s" for side, one in samples.items())
             counts = "" if number in record.counted() else " (does not count)"
             tell(f"{row.name}: round {number + 1}{counts}: {said}; about {progress.minutes_left():.0f} min left")
         group.finish(row)
@@ -148,7 +149,7 @@ def measure(args: argparse.Namespace, rows: Sequence[Row], results: Results, fol
     """Every row that is not there in full, group by group."""
     commit, machine = this_tree().label, machine_text()
     plan, rounds, more = (loads.SMOKE, 1, 0) if args.smoke else (loads.FULL, args.rounds, MORE_ROUNDS)
-    wanted = [(row, results.record(row.name, commit, machine)) for row in rows]
+    wanted = [(row, results.resumed(row.name, commit, machine)) for row in rows]
     for _, record in wanted:
         record.failed.clear()
     wanted = [(row, record) for row, record in wanted if wants_more(record, rounds, more)]
@@ -166,8 +167,9 @@ def measure(args: argparse.Namespace, rows: Sequence[Row], results: Results, fol
                 for row, record in those:
                     measure_row(group, row, results, record, rounds, more, progress)
         except FAILURES as error:
-            for _, record in those:
+            for row, record in those:
                 record.failed.append(str(error) or type(error).__name__)
+                results.begin(row.name, record)
             tell(f"group {name} failed: {error}")
         shutil.rmtree(home, ignore_errors=True)
 

@@ -48,7 +48,7 @@ class Load:
     def _until_consuming(self) -> None:
         """The consumer finds out where partitions end when it first fetches: send until each partition's records come."""
         deadline = time.monotonic() + START_S
-        seen: set[int] = set()
+        seen: set[int | None] = set()
         while len(seen) < self._how.partitions:
             if time.monotonic() > deadline:
                 raise SystemExit("the consumer gets no records")

@@ -60,12 +60,14 @@ class Results:
             return cls(path)
         return cls(path, {name: _record(found) for name, found in json.loads(path.read_text())["rows"].items()})
 
-    def record(self, row: str, commit: str, machine: str) -> Record:
-        """That of a row on this commit and machine; one of another commit or machine is dropped."""
+    def resumed(self, row: str, commit: str, machine: str) -> Record:
+        """That of a row on this commit and machine, or a new one; one of another commit stays until ``begin``."""
         found = self.records.get(row)
-        if found is None or (found.commit, found.machine) != (commit, machine):
-            found = self.records[row] = Record(commit, machine)
-        return found
+        return found if found and (found.commit, found.machine) == (commit, machine) else Record(commit, machine)
+
+    def begin(self, row: str, record: Record) -> None:
+        """The row's rounds go into this record from now on."""
+        self.records[row] = record
 
     def add(self, row: str, samples: Round) -> None:
         """One more round, and the file is written."""
@@ -110,7 +112,7 @@ def _short(value: Any) -> Any:
 
 
 def _record(found: dict[str, Any]) -> Record:
-    rounds = [{side: _measured(one) for side, one in each.items()} for each in found["rounds"]]
+    rounds: list[Round] = [{side: _measured(one) for side, one in each.items()} for each in found["rounds"]]
     return Record(found["commit"], found["machine"], found["date"], rounds, found["warm"], found["failed"])
 
 

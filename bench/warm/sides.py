@@ -20,9 +20,15 @@ NAMES = {LIMIT: "C limit", TIDELOG: "tidelog", APACHE: "Kafka"}
 
 
 def this_tree() -> Checkout:
-    """What is measured: the tree that this harness belongs to."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return Checkout(done.stdout.strip() or "unknown", ROOT, Path(sys.executable))
+    """What is measured: the tree that this harness belongs to, by the newest commit of what matters to a sample; ``+``: and what
+    is not committed. A commit of results does not change it."""
+
+    def git(*args: str) -> str:
+        done = subprocess.run(["git", *args, "--", "src", "bench"], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    commit = git("log", "-1", "--format=%h") or "unknown"
+    return Checkout(commit + "+" * bool(git("status", "--porcelain", "--untracked-files=no")), ROOT, Path(sys.executable))
 
 
 def tidelog(home: Path, seed: int) -> Server:

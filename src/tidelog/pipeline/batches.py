@@ -12,12 +12,13 @@ from typing import Any
 
 from tidelog.pipeline import expectations, transforming
 from tidelog.pipeline.decoding import ASIDE, PLACE, SourcePlan, decoded, explained, needs_columns, plan
-from tidelog.pipeline.expectations import judge
+from tidelog.pipeline.expectations import Counting, judge
 from tidelog.pipeline.failures import PipelineFailure, kind
 from tidelog.pipeline.flows import Flow
-from tidelog.pipeline.model import Evolution, OnError, PipelineModel, SinkSpec, Transform
+from tidelog.pipeline.model import Evolution, OnError, Otherwise, PipelineModel, SinkSpec, Transform
+from tidelog.pipeline.plain_reading import PlainBatch, PlainReader, Span
 from tidelog.pipeline.progress import Counts
-from tidelog.pipeline.sinks.base import BatchIdentity, FillsIn, OffsetRange, Sink
+from tidelog.pipeline.sinks.base import BatchIdentity, FillsIn, OffsetRange, Sink, TakesOnce
 from tidelog.pipeline.sinks.kinds import make_sink
 
 EVOLVING = ("delta", "iceberg", "parquet")
@@ -38,6 +39,8 @@ class BatchWriter:
         self._letters = self._side(model.dead_letters, f"{prefix}dead_letters.{flow.name}") if not flow.remembers else None
         self._quarantine = self._side(_growing(model.quarantine), f"{prefix}quarantine.{flow.name}")
         self.plans: dict[str, SourcePlan] = {}
+        self._reader = None if flow.remembers else PlainReader(model, flow.sources[0])
+        self._spark: Any = None
 
     def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
         return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
@@ -60,6 +63,7 @@ class BatchWriter:
 
     def check(self, spark: Any) -> None:
         """Check all sinks and schemas before anything runs."""
+        self._spark = spark
         for sink in self._every():
             sink.check(spark)
         for source in self._flow.sources:
@@ -78,18 +82,19 @@ class BatchWriter:
         skips a batch whose number it has. Call ``check`` first."""
         return max([now_ms, *(found.batch_id + 1 for found in self.remembered().values() if found is not None)])
 
-    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
-        """Write a batch: raw records, or the finished rows of a query with state."""
+    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...], span: Span | None = None) -> None:
+        """Write a batch: raw records, or the finished rows of a query with state. ``span``: where the batch begins and ends, if
+        it may be read from there instead of from ``frame``."""
         identity = BatchIdentity(self._model.name, "", batch_id, ranges)
         try:
-            self._write(frame, identity)
+            self._write(frame, identity, span)
         except Exception as error:
             if kind(error) != "SchemaMoved":
                 raise
             # A producer uses a newer schema than ours: fetch it and try again, once.
             for source in self._flow.sources:
                 self.plans[source.name] = plan(source, self._model.registry)
-            self._write(frame, identity)
+            self._write(frame, identity, span)
         self.counts.records += sum(piece.end - piece.start for piece in ranges)
 
     def stream(self, frames: dict[str, Any]) -> Any:
@@ -102,12 +107,17 @@ class BatchWriter:
 
         return transforming.apply(good, self._flow.transforms, self._model, judged)[last]
 
-    def _write(self, frame: Any, identity: BatchIdentity) -> None:
+    def _write(self, frame: Any, identity: BatchIdentity, span: Span | None) -> None:
         held: list[Any] = []
         aside: list[Any] = []
+        counted: list[tuple[str, Counting]] = []
         broken: Counter[tuple[str, str]] = Counter()
 
         def judged(rows: Any, transform: Transform) -> Any:
+            if self._passes_once(transform, identity):
+                counting = expectations.counting(rows, transform)
+                counted.append((transform.name, counting))
+                return counting.good
             result = judge(rows, transform)
             held.append(result.held)
             aside.extend([] if result.aside is None else [result.aside])
@@ -119,7 +129,7 @@ class BatchWriter:
                 frames = self._from_stream(frame, judged)
                 bad = 0
             else:
-                rows, bad = self._from_records(frame, identity, held)
+                rows, bad = self._from_records(frame, identity, held, span)
                 frames = transforming.apply(rows, self._flow.transforms, self._model, judged)
             if self._quarantine is not None and aside:
                 name, sink = self._quarantine
@@ -129,6 +139,8 @@ class BatchWriter:
                 sink.write(together, replace(identity, sink=name))
             for spec in self._flow.sinks:
                 self.sinks[spec.name].write(frames[spec.input], replace(identity, sink=self._specs[spec.name].name))
+            for transform, counting in counted:
+                broken.update({(transform, rule): count for rule, count in counting.broken().items()})
             self.counts.undecodable += bad
             self.counts.broken.update(broken)
         finally:
@@ -141,26 +153,62 @@ class BatchWriter:
             frame = judged(frame, last)
         return {self._flow.sinks[0].input: frame}
 
-    def _from_records(self, frame: Any, identity: BatchIdentity, held: list[Any]) -> tuple[dict[str, Any], int]:
+    def _passes_once(self, transform: Transform, identity: BatchIdentity) -> bool:
+        """Whether one sink takes the rows of a transform, and takes them once: then the rules are counted on their way there."""
+        if len(self._flow.sinks) != 1 or any(rule.otherwise is not Otherwise.DROP for rule in transform.expectations):
+            return False
+        (spec,) = self._flow.sinks
+        sink = self.sinks[spec.name]
+        if spec.input != transform.name or not isinstance(sink, TakesOnce) or not sink.takes_once:
+            return False
+        return not sink.committed(replace(identity, sink=self._specs[spec.name].name))
+
+    def _from_records(
+        self, frame: Any, identity: BatchIdentity, held: list[Any], span: Span | None
+    ) -> tuple[dict[str, Any], int]:
         """The good rows by name of the source, and the number of bad ones, which are written to the dead letters first."""
         source = self._flow.sources[0]
-        rows = decoded(frame, self.plans[source.name])
+        plan = self.plans[source.name]
+        batch = self._reader.batch(self._spark, plan, span) if span is not None and self._reader is not None else None
+        if batch is not None and not batch.empty:
+            good, bad = self._from_plain(batch, plan, identity, held)
+            return {source.name: good}, bad
+        rows = decoded(frame, plan)
         can_fail = needs_columns(source.key) or needs_columns(source.value)
         if can_fail or len(self._flow.sinks) > 1:
             rows = rows.persist()
             held.append(rows)
-        bad = 0
-        if can_fail and source.on_error is not OnError.DROP:
-            bad = self._set_aside(rows, source.name, source.on_error, identity)
-        elif can_fail:
-            bad = rows.where("_error is not null").count()
+        bad = self._set_aside(rows, identity) if can_fail else 0
         return {source.name: self._good(rows)}, bad
 
-    def _set_aside(self, rows: Any, name: str, on_error: OnError, identity: BatchIdentity) -> int:
+    def _from_plain(self, batch: PlainBatch, plan: SourcePlan, identity: BatchIdentity, held: list[Any]) -> tuple[Any, int]:
+        """The good rows of a batch that is read twice, and the number of bad ones."""
+        few = batch.few_odd()
+        bad = odd = 0
+        good = batch.plain()
+        if few is None or few.num_rows:
+            rows = decoded(batch.odd() if few is None else batch.from_table(few), plan).persist()
+            held.append(rows)
+            odd = int(rows.count()) if few is None else few.num_rows
+            bad = self._set_aside(rows, identity, few=few is not None)
+            if bad < odd:
+                good = good.union(self._good(rows))
+        if self._reader is not None:
+            self._reader.learn(odd, sum(piece.end - piece.start for piece in identity.ranges))
+        if len(self._flow.sinks) > 1:
+            good = good.persist()
+            held.append(good)
+        return good, bad
+
+    def _set_aside(self, rows: Any, identity: BatchIdentity, *, few: bool = False) -> int:
+        """Do with the bad ones of decoded rows what the source says. Returns how many there are. ``few``: so few rows that a flag
+        of each is cheaper than Spark's two jobs for a count."""
+        source = self._flow.sources[0]
+        name, on_error = source.name, source.on_error
         wrong = rows.where("_error is not null")
-        bad = int(wrong.count())
-        if not bad:
-            return 0
+        bad = len(wrong.select("_offset").collect()) if few else int(wrong.count())
+        if not bad or on_error is OnError.DROP:
+            return bad
         wrong = explained(wrong, self.plans[name])
         if on_error is OnError.FAIL:
             first = wrong.orderBy("_topic", "_partition", "_offset").first()

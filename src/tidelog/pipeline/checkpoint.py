@@ -46,6 +46,7 @@ class Checkpoint:
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self.path = path.rstrip("/")
+        self._newest: tuple[int, SourceOffset] | None = None
 
     def planned(self) -> int:
         """Spark's number of the last batch that was started; -1: none."""
@@ -95,10 +96,17 @@ class Checkpoint:
     def ranges(self, batch: int) -> tuple[OffsetRange, ...]:
         """The ranges of a batch for all partitions. Partitions without new records are included, so that the last batch has
         every position."""
-        begin, end = self.start_of(batch), self.end_of(batch)
+        return ranges_between(*self.span(batch))
+
+    def span(self, batch: int) -> tuple[SourceOffset, SourceOffset]:
+        """Where a batch begins and ends. ConfigError if the checkpoint does not have it."""
+        known = self._newest is not None and self._newest[0] == batch - 1
+        begin = self._newest[1] if known and self._newest is not None else self.start_of(batch)
+        end = self.end_of(batch)
         if begin is None or end is None:
             raise ConfigError(f"{self.path} has no offsets of batch {batch}: delete the checkpoint to continue from the tables.")
-        return ranges_between(begin, end)
+        self._newest = batch, end
+        return begin, end
 
     def _last(self, folder: str) -> int:
         return max((int(name) for name in self._files.names(f"{self.path}/{folder}") if name.isdecimal()), default=-1)

@@ -24,6 +24,29 @@ class Judged:
     held: Any
 
 
+class Counting:
+    """Rules whose rows are only left out, counted while the good rows are written. ``good``: to be read once, to its end."""
+
+    def __init__(self, good: Any, observation: Any) -> None:
+        self.good = good
+        self._observation = observation
+
+    def broken(self) -> dict[str, int]:
+        """How many rows broke each rule. Call it when ``good`` has been read: it waits for that."""
+        return {rule: int(count) for rule, count in self._observation.get.items()}
+
+
+def counting(frame: Any, transform: Transform) -> Counting:
+    """Leave out rows that break a rule, and count them by rule, without a pass of their own over the rows."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observation = Observation()
+    marked = frame.withColumn(FAILED, _failed(transform.expectations))
+    counts = (F.count_if(F.array_contains(FAILED, rule.name)).alias(rule.name) for rule in transform.expectations)
+    return Counting(marked.observe(observation, *counts).where(F.size(FAILED) == 0).drop(FAILED), observation)
+
+
 def judge(frame: Any, transform: Transform) -> Judged:
     """Check every row against the rules. PipelineFailure when a row breaks a rule whose action is fail."""
     marked = frame.withColumn(FAILED, _failed(transform.expectations)).persist()

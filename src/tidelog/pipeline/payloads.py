@@ -62,6 +62,13 @@ def arrow_type(resolved: Resolved) -> pa.DataType:
     return kind
 
 
+def avro_schema(resolved: Resolved) -> Any:
+    """The schema as fastavro has parsed it. ConfigError when there is none or it cannot be used."""
+    if resolved.schema is None:
+        raise ConfigError("There is no schema for Avro: say schema, schema_file or subject.")
+    return _parsed(resolved.schema)[0]
+
+
 def message_class(resolved: Resolved) -> Any:
     """Protobuf's class for a decoder."""
     return protobuf_types.message_class(list(resolved.files), resolved.decode.message)

@@ -8,11 +8,13 @@ from typing import Any, Protocol
 
 from tidelog.client.settings import parse_settings
 from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
+from tidelog.pipeline.batch_sizes import records_per_batch
 from tidelog.pipeline.batches import BatchWriter
-from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
+from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start, ranges_between
 from tidelog.pipeline.decoding import columns_of
 from tidelog.pipeline.flows import Flow, checkpoint_path
 from tidelog.pipeline.model import Engine, Mode, PipelineModel, Source
+from tidelog.pipeline.plain_reading import Span
 from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.recovery import Resume, Seen, decide
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, Sink
@@ -47,8 +49,8 @@ class Writer(Protocol):
         """The newest batch of each sink that keeps it."""
         ...
 
-    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
-        """Write a batch to all sinks. Harmless when it has landed."""
+    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...], span: Span | None = None) -> None:
+        """Write a batch to all sinks. Harmless when it has landed. ``span``: see ``BatchWriter.write``."""
         ...
 
     def stream(self, frames: dict[str, Any]) -> Any:
@@ -218,24 +220,31 @@ class FlowQuery:
         return not self.query.status["isTriggerActive"]
 
     def _batch(self, frame: Any, spark_batch: int) -> None:
-        ranges = self.checkpoint.ranges(spark_batch)
+        begin, end = self.checkpoint.span(spark_batch)
+        ranges = ranges_between(begin, end)
         before = self.writer.counts.bad
-        self.writer.write(frame, self._first_batch + spark_batch, ranges)
+        self.writer.write(frame, self._first_batch + spark_batch, ranges, (begin, end))
         self.writer.counts.ended(spark_batch, before)
         self.done = ranges
 
     def _stream(self, source: Source) -> Any:
+        most = records_per_batch(self._model, self.flow, source, self._spark)
         options = {
             **{f"kafka.{name}": value for name, value in self._model.kafka},
             **dict(source.options),
             **({"subscribe": ",".join(source.topics)} if source.topics else {"subscribePattern": source.pattern}),
-            **({"maxOffsetsPerTrigger": str(source.max_records)} if source.max_records else {}),
+            **({"maxOffsetsPerTrigger": str(most)} if most and not _says_limit(source) else {}),
             "startingOffsets": starting_offsets(self._cluster, source, self._start),
             "failOnDataLoss": str(source.fail_on_data_loss).lower(),
             "includeHeaders": str(source.headers).lower(),
             **self.writer.options,
         }
         return self._spark.readStream.format(self.writer.format).options(**options).load()
+
+
+def _says_limit(source: Source) -> bool:
+    """Whether the source's options have a limit for batches, which holds if ``max_records`` is not there."""
+    return source.max_records is None and any(name.lower() == "maxoffsetspertrigger" for name, _ in source.options)
 
 
 def read_ranges(spark: Any, model: PipelineModel, source: Source, ranges: tuple[OffsetRange, ...]) -> Any:

@@ -20,15 +20,16 @@ from pyspark.sql.types import StructType
 
 from tidelog.client.metadata import Topic
 from tidelog.model.errors import ConfigError
-from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
+from tidelog.model.ids import LATEST_TIMESTAMP, ZERO_UUID, TopicPartition, uuid_to_text
+from tidelog.spark import tasks
 from tidelog.spark.arrow import SQL_TYPES, wanted_columns
 from tidelog.spark.bounds import resolve
 from tidelog.spark.cluster import Cluster, TopicMissing
 from tidelog.spark.filters import narrowed, pushed
 from tidelog.spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from tidelog.spark.options import SourceOptions, parse_options
-from tidelog.spark.planning import OffsetRange, SourceOffset, limited, next_ranges, split, unseen
-from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask, cluster_of, report_loss
+from tidelog.spark.planning import OffsetRange, SourceOffset, limited, unseen
+from tidelog.spark.reader import PartitionReader, ReadSettings, cluster_of
 from tidelog.spark.sink_options import parse_sink_options
 from tidelog.spark.topic_sink import TidelogStreamWriter, TidelogWriter
 
@@ -104,14 +105,7 @@ class _Planner:
 
     def tasks(self, ranges: tuple[OffsetRange, ...], ids: dict[str, bytes]) -> list[InputPartition]:
         """The ranges cut into tasks."""
-        options = self._options
-        pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
-        return [
-            InputPartition(
-                ReadTask(piece.at, piece.start, piece.end, ids.get(piece.at.topic, ZERO_UUID), self.cluster.hint(piece.at))
-            )
-            for piece in pieces
-        ]
+        return [InputPartition(task) for task in tasks.cut(self.cluster, self._options, ranges, ids)]
 
     def read_task(self, partition: InputPartition) -> Iterator[Any]:
         """Runs on an executor."""
@@ -197,7 +191,7 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._available is None:
             self._latest = end
         new = unseen(begin, end)
-        first = self._earliest(new)
+        first = tasks.earliest(self._planner.cluster, new)
         available = {at: (first[at] if at in new else begin.positions[at], stop) for at, stop in end.positions.items()}
         waiting = sum(max(0, stop - position) for position, stop in available.values())
         if self._holds_back(waiting):
@@ -218,14 +212,7 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a batch; the same ones when it runs again after a crash."""
         begin, stop = SourceOffset.from_json(start), SourceOffset.from_json(end)
         self._planned = end
-        if begin == stop:
-            return []
-        cluster = self._planner.cluster
-        if any(cluster.metadata.leader(at.topic, at.partition) is None for at in stop.positions):
-            cluster.topics(tuple(sorted({at.topic for at in stop.positions})))
-        ranges, loss = next_ranges(begin, stop, self._earliest(unseen(begin, stop)))
-        report_loss(loss.sentences, self._options.fail_on_data_loss)
-        return self._planner.tasks(ranges, {topic: uuid_from_text(text) for topic, text in stop.ids.items()})
+        return [InputPartition(task) for task in tasks.between(self._planner.cluster, self._options, begin, stop)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The records of one task as Arrow record batches."""
@@ -239,10 +226,6 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         topics, partitions = self._planner.topics()
         latest = self._planner.cluster.offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP), self._options.client.isolation_level)
         return SourceOffset(latest, _ids(topics))
-
-    def _earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted = dict.fromkeys(sorted(partitions), EARLIEST_TIMESTAMP)
-        return self._planner.cluster.offsets(wanted) if wanted else {}
 
     def _holds_back(self, waiting: int) -> bool:
         """``minOffsetsPerTrigger``: too few records for a batch yet. The first batch never waits, nor one of AvailableNow."""

@@ -114,7 +114,7 @@ class BulkWriter:
         """The newest batch of the table."""
         return {self._name: self._sink.last_committed()}
 
-    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...], span: Any = None) -> None:
         """Commit a batch."""
         self._sink.write(frame, BatchIdentity(self._pipeline, self._name, batch_id, ranges))
         self.counts.records += sum(piece.end - piece.start for piece in ranges)

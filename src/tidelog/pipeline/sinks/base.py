@@ -108,3 +108,13 @@ class FillsIn(Protocol):
 
         ``unplaced``: the column that tells rows apart whose place has a NULL.
         """
+
+
+@runtime_checkable
+class TakesOnce(Protocol):
+    """A sink that may read the rows of a batch in one pass. ``takes_once``: whether it does."""
+
+    @property
+    def takes_once(self) -> bool:
+        """Whether ``write`` reads all rows in one pass when it does not have the batch."""
+        ...

@@ -66,6 +66,11 @@ class DeltaSink:
         """Whether the table has this batch. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._path}")
 
+    @property
+    def takes_once(self) -> bool:
+        """Appending reads rows once; a merge and a choice among rows with one key may read them again."""
+        return self._spec.mode is Mode.APPEND and not self._place
+
     def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
         if self._spec.mode is Mode.APPEND:
             self._place, self._unplaced = place, unplaced
