@@ -15,7 +15,7 @@ pytest.importorskip("tidelog.spark._values", reason="not compiled here")
 import pyarrow as pa
 
 from tests.pipeline.world import Lake
-from tidelog.pipeline import plain_reading
+from tidelog.pipeline import expectations, plain_reading
 from tidelog.pipeline.decoding import decoded, plan
 from tidelog.pipeline.model import Decode, Format, Source
 from tidelog.pipeline.plain_schemas import value_schema
@@ -244,6 +244,18 @@ def test_where_most_records_are_odd_spark_decodes_the_next_batches_whole(
     lake.run()
     assert lake.values("rides", "id") == list(range(60))
     assert batches == [True, False, False]
+
+
+@fast
+def test_a_rule_that_no_row_can_keep_is_counted_too(
+    spark: Any, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expectations, "_PATIENCE_S", 0.5)
+    broker.create_topic("rides", 1)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, PIPELINE.replace("check: n > 0", "check: 1 > 2"))
+    broker.produce("rides", '{"id": 1, "n": 1, "name": "a"}', '{"id": 2, "n": 1, "name": null}')
+    assert lake.run().broken == 3
+    assert lake.values("rides", "id") == []
 
 
 @fast

@@ -40,7 +40,6 @@ class BatchWriter:
         self._quarantine = self._side(_growing(model.quarantine), f"{prefix}quarantine.{flow.name}")
         self.plans: dict[str, SourcePlan] = {}
         self._reader = None if flow.remembers else PlainReader(model, flow.sources[0])
-        self._spark: Any = None
 
     def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
         return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
@@ -63,7 +62,6 @@ class BatchWriter:
 
     def check(self, spark: Any) -> None:
         """Check all sinks and schemas before anything runs."""
-        self._spark = spark
         for sink in self._every():
             sink.check(spark)
         for source in self._flow.sources:
@@ -169,7 +167,9 @@ class BatchWriter:
         """The good rows by name of the source, and the number of bad ones, which are written to the dead letters first."""
         source = self._flow.sources[0]
         plan = self.plans[source.name]
-        batch = self._reader.batch(self._spark, plan, span) if span is not None and self._reader is not None else None
+        # The query's own session, not the pipeline's: views of other queries have the same names.
+        session = frame.sparkSession
+        batch = self._reader.batch(session, plan, span) if span is not None and self._reader is not None else None
         if batch is not None and not batch.empty:
             good, bad = self._from_plain(batch, plan, identity, held)
             return {source.name: good}, bad

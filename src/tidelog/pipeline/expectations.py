@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from tidelog.pipeline.failures import PipelineFailure
 from tidelog.pipeline.model import Expectation, Otherwise, Transform
 
 FAILED = "_tidelog_failed"
+_PATIENCE_S = 10.0
+_POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,24 @@ class Judged:
 class Counting:
     """Rules whose rows are only left out, counted while the good rows are written. ``good``: to be read once, to its end."""
 
-    def __init__(self, good: Any, observation: Any) -> None:
+    def __init__(self, good: Any, marked: Any, counts: list[Any], observation: Any) -> None:
         self.good = good
+        self._marked = marked
+        self._counts = counts
         self._observation = observation
 
     def broken(self) -> dict[str, int]:
-        """How many rows broke each rule. Call it when ``good`` has been read: it waits for that."""
+        """How many rows broke each rule. Call it when ``good`` has been read.
+
+        Spark notifies an observation a moment later, and never where its optimizer found out that no row can pass: waiting
+        without a limit would be waiting for ever.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
+        while not self._observation._jo.future().isCompleted():
+            if time.monotonic() > deadline:
+                row = self._marked.agg(*self._counts).first()
+                return {name: int(count) for name, count in row.asDict().items()}
+            time.sleep(_POLL_S)
         return {rule: int(count) for rule, count in self._observation.get.items()}
 
 
@@ -43,8 +58,9 @@ def counting(frame: Any, transform: Transform) -> Counting:
 
     observation = Observation()
     marked = frame.withColumn(FAILED, _failed(transform.expectations))
-    counts = (F.count_if(F.array_contains(FAILED, rule.name)).alias(rule.name) for rule in transform.expectations)
-    return Counting(marked.observe(observation, *counts).where(F.size(FAILED) == 0).drop(FAILED), observation)
+    counts = [F.count_if(F.array_contains(FAILED, rule.name)).alias(rule.name) for rule in transform.expectations]
+    good = marked.observe(observation, *counts).where(F.size(FAILED) == 0).drop(FAILED)
+    return Counting(good, marked, counts, observation)
 
 
 def judge(frame: Any, transform: Transform) -> Judged:
