@@ -213,21 +213,17 @@ class LogDir:
         """The three checkpoints as things stand; ``closed`` when the logs were closed in good order. On the loop."""
         logs = self.logs
         self._made += 1
+        recovery = {partition: log.recovery_point if closed else log.files.recovery_checkpoint for partition, log in logs.items()}
         self._latest = Checkpoints(
             self._made,
-            {partition: log.recovery_point if closed else log.files.recovery_checkpoint for partition, log in logs.items()},
+            recovery,
             {
                 partition: log.log_start_offset
                 for partition, log in logs.items()
                 if log.log_start_offset > log.segments[0].base_offset
             },
             {partition: log.high_watermark for partition, log in logs.items()},
-            {
-                partition: FlushedMark(
-                    log.topic_id, log.recovery_point if closed else log.files.recovery_checkpoint, log.recovery_point
-                )
-                for partition, log in logs.items()
-            },
+            {partition: FlushedMark(log.topic_id, recovery[partition], log.recovery_point) for partition, log in logs.items()},
         )
         return self._latest
 

@@ -107,6 +107,9 @@ class Repairing:
             if here is None or here.failure is not None or partition.deleted:
                 continue
             found = repair.damages(here)
+            if not found:
+                partition.unmended.keep(())
+                continue
             known.update((here.dir, damage.rotten.first_offset) for damage in found)
             partition.unmended.keep(damage.rotten for damage in found)
             for damage in found:
