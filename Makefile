@@ -217,6 +217,10 @@ scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then r
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
 
+.PHONY: lane-twins
+lane-twins: $(VENV)/.dev ## The compiled lane beside its twin in Python: ten million requests, whole and mutated; hours (ARGS='SEED FRAMES')
+	$(BIN)/python -m tests.property.produce_twins $(or $(ARGS),1 1e7)
+
 sim-raft: $(VENV)/.dev ## The metadata quorum simulated: 9000 seeds of faults, then each planted bug has to be found; goes on where it stopped
 	$(BIN)/python -m sim.raft_run --seeds 9000 --note .cache/sim-raft.json $(ARGS)
 	$(BIN)/python -m sim.raft_run --bugs 1000

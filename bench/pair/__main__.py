@@ -89,8 +89,7 @@ def enough_room(folder: Path, scale: float) -> None:
 def measured(args: argparse.Namespace, rows: list[Load | Task], path: Path, folder: Path) -> tuple[list[Verdict], list[str]]:
     """All rounds; the file with all samples is whole after each of them."""
     plan = Plan(folder, args.count == "instructions", args.scale)
-    reader = any(isinstance(row, Task) and row.kind == "reader" for row in rows)
-    with checked_out([args.old, args.new], compiled=reader) as (old, new):
+    with checked_out([args.old, args.new]) as (old, new):
         sides = [Side(OLD, old), Side(NEW, new)]
         if not plan.count:
             sides.append(Side(LIMIT, None))

@@ -71,7 +71,7 @@ def main() -> int:
     (load,) = [load for load in LOADS if load.name == args.row]
     folder = Path(tempfile.mkdtemp(prefix="tidelog-calls-"))
     try:
-        with ended_by_signals(), checked_out([args.old, args.new], compiled=False) as (old, new):
+        with ended_by_signals(), checked_out([args.old, args.new]) as (old, new):
             before, after = calls(old, load, folder), calls(new, load, folder)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -25,7 +25,7 @@ from pathlib import Path
 from tools.jars import cache
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_COMPILED = Path("src/tidelog/spark")
+_COMPILED = Path("src")
 
 
 class NoCheckout(Exception):
@@ -90,11 +90,12 @@ def environment(tree: Path, folder: Path) -> Path:
 
 
 def take_compiled(tree: Path) -> None:
-    """Compiled modules of Spark's half, from this tree, where their source is the same; built where it is not."""
-    for source in sorted((tree / _COMPILED).glob("*.pyx")):
+    """Compiled modules, from this tree, where their source is the same; built where it is not."""
+    for source in sorted((tree / _COMPILED).rglob("*.pyx")):
         if list(source.parent.glob(f"{source.stem}.*.so")):
             continue
-        ours = ROOT / _COMPILED / source.name
+        place = source.relative_to(tree / _COMPILED)
+        ours = ROOT / _COMPILED / place
         built = list(ours.parent.glob(f"{source.stem}.*.so"))
         if ours.exists() and built and filecmp.cmp(source, ours, shallow=False):
             shutil.copy2(built[0], source.parent)
@@ -102,14 +103,14 @@ def take_compiled(tree: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tree / "build" / "pair"), str(tree)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise NoCheckout(f"{tree.name}: the compiled modules of tidelog.spark cannot be built:\n{done.stderr[-1000:]}")
-        for module in (tree / "build" / "pair" / "tidelog" / "spark").glob("*.so"):
+            raise NoCheckout(f"{tree.name}: its compiled modules cannot be built:\n{done.stderr[-1000:]}")
+        for module in (tree / "build" / "pair" / place.parent).glob(f"{source.stem}.*.so"):
             shutil.copy2(module, source.parent)
 
 
 @contextmanager
-def checked_out(revisions: list[str], *, compiled: bool) -> Iterator[list[Checkout]]:
-    """A checkout of each; taken away in the end. ``compiled``: with the modules of ``tidelog.spark`` that are compiled."""
+def checked_out(revisions: list[str]) -> Iterator[list[Checkout]]:
+    """A checkout of each; taken away in the end."""
     (cache() / "pair").mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="trees-", dir=cache() / "pair"))
     found: list[Checkout] = []
@@ -125,8 +126,7 @@ def checked_out(revisions: list[str], *, compiled: bool) -> Iterator[list[Checko
                 tree = scratch / f"{number}-{label}"
                 git("worktree", "add", "--detach", "--force", str(tree), label)
                 added.append(tree)
-                if compiled:
-                    take_compiled(tree)
+                take_compiled(tree)
             found.append(Checkout(label, tree, environment(tree, scratch / f"{number}-env")))
         yield found
     finally:

@@ -72,7 +72,7 @@ stand for this handler."""
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_fetches", "_node", "_served", "_times")
+    __slots__ = ("_apis", "_fetches", "_node", "_produces", "_served", "_times")
 
     def __init__(
         self,
@@ -80,13 +80,16 @@ class Dispatcher:
         apis: Mapping[int, Route],
         times: RequestTimes | None = None,
         fetches: MakeLane | None = None,
+        produces: MakeLane | None = None,
     ) -> None:
-        """``times``: where the times of some requests go; without it none is timed. ``fetches``: makes the lane of Fetch."""
+        """``times``: where the times of some requests go; without it none is timed. ``fetches``, ``produces``: make the lanes of
+        Fetch and Produce."""
         self._node = node
         self._apis = apis
         self._served: dict[int, _Served] = {}
         self._times = times
         self._fetches = self._lane(ApiKey.FETCH, fetches)
+        self._produces = self._lane(ApiKey.PRODUCE, produces)
 
     def _lane(self, key: ApiKey, make: MakeLane | None) -> Lane | None:
         route = self._apis.get(key)
@@ -103,6 +106,8 @@ class Dispatcher:
 
         ProtocolViolation: the request cannot be read; close the connection.
         """
+        if self._produces is not None and (answered := self._produces(session, frame, begun)) is not None:
+            return answered
         if self._fetches is not None and (answered := self._fetches(session, frame, begun)) is not None:
             return answered
         key, version, correlation_id, client_id, position = read_request_header(frame)

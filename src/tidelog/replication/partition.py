@@ -267,8 +267,7 @@ class Partition:
             self.stats.refused(len(records))
             return refused(refusal(self, acks))
         verdict = log.validate(records, now_ms, zstd_allowed=zstd_allowed)
-        deep = verdict.deep
-        if deep is not None:
+        if (deep := verdict.deep) is not None:
             if deep.is_long:
                 return deep
             verdict = deep.run()
@@ -305,34 +304,35 @@ class Partition:
         transaction_version: int = 0,
         proof: Verification | None = None,
     ) -> AppendResult:
-        size = len(verdict.records)
+        size, epoch = len(verdict.records), self.leader_epoch
         try:
             result = log.append_validated(
-                verdict, self.leader_epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
+                verdict, epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
             )
         except StorageFailure as failure:
             self.host.storage_failed(failure)
             self.stats.refused(size)
             return refused(ErrorCode.KAFKA_STORAGE_ERROR)
-        stats = self.stats
         if result.error is not NONE:
-            stats.refused(size)
-            return result
-        stats.total_produce_requests += 1
-        if result.duplicate:
-            return result
-        end = result.last_offset + 1
-        stats.bytes_in += size
-        stats.messages_in += end - result.first_offset
+            self.stats.refused(size)
+        elif result.duplicate:
+            self.stats.total_produce_requests += 1
+        else:
+            end = result.last_offset + 1
+            if result.needs_flush:
+                self.demand_flush(end)
+            self.appended(log, size, result.first_offset, end)
+        return result
+
+    def appended(self, log: UnifiedLog, size: int, first_offset: int, end: int) -> None:
+        """A new batch of ``size`` bytes is in the log: count it, and expose what is safe. ``end``: the log's end after it."""
+        self.stats.appended(size, end - first_offset)
         self._unexposed_bytes += size
-        if result.needs_flush:
-            self.flush_needed_to = end
-            self.host.flush(self)
         leadership = self.leadership
         if leadership is not None:
             # The high watermark moves when followers fetch beyond it.
             if leadership.quiet:
-                leadership.appending(result.first_offset)
+                leadership.appending(first_offset)
             if self.tail.watchers:
                 self.tail.tell(self, size)
             if len(leadership.maximal_isr) == 1:
@@ -342,7 +342,6 @@ class Partition:
             if self.watchers:
                 tell_watchers(self, self._unexposed_bytes)
             self._unexposed_bytes = 0
-        return result
 
     def expose(self, even_ms: int) -> None:
         """Raise the high watermark to what is safe now and wake its watchers."""
@@ -379,7 +378,7 @@ class Partition:
     # -- flushing -------------------------------------------------------------------------------------------------------
 
     def demand_flush(self, upto: int) -> None:
-        """Flush what a follower appended below ``upto``."""
+        """Flush what was appended below ``upto`` before it counts as safe."""
         self.flush_needed_to = upto
         self.host.flush(self)
 

@@ -39,6 +39,12 @@ class TopicStats:
         for name in TopicStats.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def appended(self, size: int, records: int) -> None:
+        """A produce of ``size`` bytes to one partition is in its log."""
+        self.total_produce_requests += 1
+        self.bytes_in += size
+        self.messages_in += records
+
     def refused(self, size: int) -> None:
         """A produce of ``size`` bytes to one partition was rejected."""
         self.total_produce_requests += 1

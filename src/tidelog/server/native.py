@@ -6,8 +6,11 @@ A lane answers the plain requests of one API as the Python code beside it does, 
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from tidelog.broker.dispatch import MakeLane
+from tidelog.server import posix
+from tidelog.server.disk import Descriptor, DiskFile
 
 
 def fetch_lanes() -> MakeLane | None:
@@ -20,3 +23,15 @@ def fetch_lanes() -> MakeLane | None:
         return None
     make: MakeLane = fetch_lane
     return make
+
+
+def produce_lanes() -> MakeLane | None:
+    """Makes lanes of plain Produces; None where they were not compiled or are not wanted."""
+    if os.environ.get("TIDELOG_PURE") == "1":
+        return None
+    try:
+        from tidelog.broker._produce_lane import produce_lane
+    except ImportError:
+        return None
+    written = {"disk_file": DiskFile, "descriptor": Descriptor} if posix.HAS_POSITIONS else {}
+    return partial(produce_lane, **written)

@@ -97,8 +97,12 @@ class LocalLog:
             whole = data if position == 0 and size == len(data) else memoryview(data)[position : position + size]
             segment.append(whole, size, header.base_offset, last_offset, header.max_timestamp, self.config.index_interval_bytes)
         except OSError as problem:
-            raise self.fail(f"append to {segment.path('.log')}", problem) from problem
+            raise self.append_failed(problem) from problem
         self.end_offset = last_offset + 1
+
+    def append_failed(self, problem: OSError) -> StorageFailure:
+        """A write to the active segment failed. Takes the log out of service; returns the exception to raise."""
+        return self.fail(f"append to {self.segments.active.path('.log')}", problem)
 
     def append_run(self, records: memoryview, run: list[BatchHeader]) -> None:
         """Appends consecutive batches to the active segment with one write."""
@@ -107,7 +111,7 @@ class LocalLog:
         try:
             segment.file.write(segment.size, records[first.position : last.position + last.size])
         except OSError as problem:
-            raise self.fail(f"append to {segment.path('.log')}", problem) from problem
+            raise self.append_failed(problem) from problem
         for header in run:
             segment.note_batch(header.size, header.base_offset, header.last_offset, header.max_timestamp, interval)
         self.end_offset = last.last_offset + 1

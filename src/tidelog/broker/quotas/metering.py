@@ -18,7 +18,7 @@ from typing import Any
 
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Answer, Later, Outgoing, Waiting, resume
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.dispatch import Dispatcher, MakeLane
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.ports import Node
 from tidelog.broker.quotas.client_quotas import ClientQuotas
@@ -98,12 +98,14 @@ class Metering:
         even_ms: Callable[[], int],
         clock_ns: Callable[[], int],
         times: RequestTimes | None = None,
+        produces: MakeLane | None = None,
     ) -> None:
+        """``times`` and ``produces``: as for ``Dispatcher``."""
         self._quotas = quotas
         self._even_ms = even_ms
         self._clock_ns = clock_ns
         self._apis = apis
-        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()}, times)
+        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()}, times, produces=produces)
 
     def handle(self, session: Session, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """Like ``Dispatcher.handle``."""

@@ -27,7 +27,7 @@ from tidelog.broker.request_times import RequestTimes
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.disk import descriptors_allowed
-from tidelog.server.native import fetch_lanes
+from tidelog.server.native import fetch_lanes, produce_lanes
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
@@ -141,7 +141,7 @@ class Listener:
         """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime
         self.times = RequestTimes(runtime.busy_ns)
-        self.dispatcher = Dispatcher(node, node.apis, self.times, fetches=fetch_lanes())
+        self.dispatcher = Dispatcher(node, node.apis, self.times, fetch_lanes(), produce_lanes())
         self.violations = Violations()
         self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}

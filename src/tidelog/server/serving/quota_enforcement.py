@@ -14,6 +14,7 @@ from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.quotas.rates import Windows
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
+from tidelog.server.native import produce_lanes
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.listener import Listener
 
@@ -35,7 +36,9 @@ class QuotaEnforcement:
         only connections."""
         if node is not None:
             runtime = self._runtime
-            listener.metering = Metering(node, self.quotas, node.apis, runtime.even_ms, runtime.busy_ns, listener.times)
+            listener.metering = Metering(
+                node, self.quotas, node.apis, runtime.even_ms, runtime.busy_ns, listener.times, produce_lanes()
+            )
         self._listeners.append(listener)
         self._tell(listener)
         return listener

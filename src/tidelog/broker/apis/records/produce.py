@@ -11,7 +11,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -74,10 +74,10 @@ def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any,
                 if result.error is _NONE and version >= _FLEXIBLE_FROM:
                     if partition.is_safe(result.last_offset, acks):
                         return [_packed(partition, version, ctx.correlation_id, result)]
-                    work = _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)])
+                    work = _Work(ctx, acks, [_Entry(name, topic_id, index, partition, result)])
                     return work.wait_for(work.entries, ctx.now_ms() + request.timeout_ms)
-            return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on(request)
-    return _Work(ctx, request, _append_all(ctx, request)).go_on(request)
+            return _Work(ctx, acks, [_Entry(name, topic_id, index, partition, result)]).go_on(request)
+    return _Work(ctx, request.acks, _append_all(ctx, request)).go_on(request)
 
 
 def refuse(ctx: BrokerContext, request: ProduceView, error: KafkaError) -> Answer:
@@ -89,6 +89,18 @@ def refuse(ctx: BrokerContext, request: ProduceView, error: KafkaError) -> Answe
         for name, topic_id, partitions in request.topics
     ]
     return [encode_produce_response(ctx.correlation_id, ctx.api_version, topics)]
+
+
+def acknowledge(
+    ctx: BrokerContext,
+    acks: int,
+    timeout_ms: int,
+    appended: Sequence[tuple[str | None, Uuid, int, Partition, AppendResult]],
+) -> Outgoing:
+    """The answer about batches that ``broker._produce_lane`` has appended, or a wait for it. Each is (name if the request has
+    names, topic id, partition index, partition, result)."""
+    entries = [_Entry(name, topic_id, index, partition, result) for name, topic_id, index, partition, result in appended]
+    return _Work(ctx, acks, entries).acknowledged(timeout_ms)
 
 
 def _packed(partition: Partition, version: int, correlation_id: int, result: AppendResult) -> bytes:
@@ -237,18 +249,19 @@ class _Work:
 
     __slots__ = ("_ctx", "acks", "entries")
 
-    def __init__(self, ctx: BrokerContext, request: ProduceView, entries: list[_Entry]) -> None:
+    def __init__(self, ctx: BrokerContext, acks: int, entries: list[_Entry]) -> None:
         self._ctx = ctx
-        self.acks = request.acks
+        self.acks = acks
         self.entries = entries
 
     def go_on(self, request: ProduceView) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """The answer, or a wait for it."""
         if any(entry.result.__class__ is not AppendResult for entry in self.entries):
             return self._checked(request, self._ctx.node.runtime.even_ms() + request.timeout_ms)
-        return self._acknowledged(request.timeout_ms)
+        return self.acknowledged(request.timeout_ms)
 
-    def _acknowledged(self, timeout_ms: int) -> Outgoing:
+    def acknowledged(self, timeout_ms: int) -> Outgoing:
+        """The answer about batches that were appended, or a wait until they are safe."""
         unsafe = self._unsafe()
         return self.wait_for(unsafe, self._ctx.now_ms() + timeout_ms) if unsafe else self.answer()
 
@@ -289,7 +302,7 @@ class _Work:
             for entry in unverified:
                 if entry.proof is not None:
                     entry.proof.served()
-        return self._acknowledged(until_even_ms - ctx.node.runtime.even_ms())
+        return self.acknowledged(until_even_ms - ctx.node.runtime.even_ms())
 
     async def _verify(self, request: ProduceView, entries: list[_Entry]) -> None:
         """Ask the coordinator about these partitions, and append to those that are part of the transaction."""
