@@ -47,9 +47,11 @@ OPTIONS = (
            "Protocol between brokers when inter.broker.listener.name is not set. Only one of the two may be set.",
            check=OneOf("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     Option("socket.send.buffer.bytes", INT, 102400, HIGH, READ_ONLY,
-           "SO_SNDBUF of each client connection, in bytes; -1 leaves it to the operating system."),
+           "SO_SNDBUF of each client connection, in bytes; -1 leaves it to the operating system. "
+           "Where it is not set, the node asks for 524288."),
     Option("socket.receive.buffer.bytes", INT, 102400, HIGH, READ_ONLY,
-           "SO_RCVBUF of each client connection, in bytes; -1 leaves it to the operating system."),
+           "SO_RCVBUF of each client connection, in bytes; -1 leaves it to the operating system. "
+           "Where it is not set, the node asks for 524288."),
     Option("socket.request.max.bytes", INT, 100 * MIB, HIGH, READ_ONLY,
            "The largest request in bytes. A connection that announces a larger one is closed before it is read.",
            check=AT_LEAST_1),

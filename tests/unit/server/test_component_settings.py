@@ -103,3 +103,11 @@ def test_the_minimum_in_sync_that_a_cluster_gets_is_that_of_the_file_not_one_of_
 def test_log_dirs_win_over_log_dir() -> None:
     assert component_settings.log_dirs(config(log_dir="/a")) == ("/a",)
     assert component_settings.log_dirs(config(log_dir="/a", log_dirs="/b,/c")) == ("/b", "/c")
+
+
+def test_sockets_get_the_buffers_that_were_set_and_larger_ones_than_kafkas_otherwise() -> None:
+    unset = component_settings.limits(config())
+    assert (unset.send_buffer_bytes, unset.receive_buffer_bytes) == (524288, 524288)
+    kafkas = config(socket_send_buffer_bytes="102400", socket_receive_buffer_bytes="-1")
+    assert component_settings.limits(kafkas).send_buffer_bytes == 102400
+    assert component_settings.limits(kafkas).receive_buffer_bytes == -1

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 AUTHENTICATE_WITHIN_S = 30
 """A client that has not authenticated by then is disconnected; an idle one may stay for minutes."""
 
-READ_AHEAD_BYTES = 128 * 1024
-"""What a client that sends requests in a row may have read with one call: a producer has five of 16 KiB in flight. About what the
-kernel holds for it with socket.receive.buffer.bytes at its default."""
+READ_AHEAD_BYTES = 512 * 1024
+"""What a client that sends requests in a row may have read with one call: a producer has five in flight, often of 128 KiB. About
+what the kernel holds for it (``component_settings.SOCKET_BUFFER_BYTES``). A client that fills its buffer gets a larger one."""
 
 
 class Owner(Protocol):
