@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-smoke bench-pair bench-processes bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -151,6 +151,10 @@ bench-tls: $(VENV)/.dev ## TLS and SASL_SSL beside a warm Apache Kafka and a C l
 bench-spark: $(VENV)/.spark ## Spark's half beside Spark's Kafka connector: reading, landing, latency, two workers; two hours
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench.spark $(ARGS)
+
+bench-pipelines: $(VENV)/.spark ## YAML pipelines beside the same jobs by hand in Structured Streaming; an hour (ARGS='--records 10000000 --rows ^json', --smoke)
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.pipelines $(ARGS)
 
 bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Apache Kafka for all; ten minutes
 	$(BIN)/python tools/jars.py
