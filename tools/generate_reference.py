@@ -1,4 +1,4 @@
-"""Writes what follows from the tables: docs/reference/{configs,apis,errors,metrics}.md and src/tidelog/config/typed.py.
+"""Writes what follows from the tables: docs/reference/{configs,apis,errors,metrics,facts}.md and src/tidelog/config/typed.py.
 
 ``python tools/generate_reference.py`` writes them; ``--check`` says which are not what the tables give, and exits 1.
 """
@@ -31,6 +31,7 @@ from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.topic_options import TOPIC_OPTIONS
 from tidelog.config.unknown_settings import REMOVED
 from tidelog.metrics.catalog import CATALOG
+from tidelog.metrics.facts import FACTS, SCHEMA
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
 
@@ -195,6 +196,23 @@ def metrics() -> str:
     )
 
 
+def facts() -> str:
+    """docs/reference/facts.md."""
+    rows = ((code(fact.path), fact.kind.value, "yes" if fact.names else "", cell(fact.doc)) for fact in FACTS)
+    return (
+        f"{MADE}# Facts of a node\n\n"
+        "Served at `/facts` on `tidelog.http.listener` as one JSON object of a bounded size: what a node does now, for `tidelog "
+        "top` and other programs. A path names a value in it; `[]` stands for the entries of a list. A section is null when it "
+        "could not be read, and a value where it is not known. Names are null for a reader who may not see them: "
+        "[who may, what the page costs, and what bounds it](../internals/facts.md). A node that is only a controller has no "
+        "`topics`, `partitions`, `groups` and `transactions`.\n\n"
+        "Several processes of `tidelog start --processes` share one address, which answers with their pages in the list `nodes`, "
+        "and with the numbers of the nodes that gave none in `missing`.\n\n"
+        f"The schema is {SCHEMA}. It is raised when a fact goes or changes its meaning; new ones may come without, so ignore "
+        "what you do not know.\n\n" + table(("Fact", "Value", "A name", "What it tells"), rows)
+    )
+
+
 def typed_config() -> str:
     """src/tidelog/config/typed.py: the broker options as typed attributes, so that mypy knows ``config.log_retention_ms``;
     a class for each table of options."""
@@ -230,6 +248,7 @@ def files() -> dict[str, str]:
         "docs/reference/apis.md": apis(),
         "docs/reference/errors.md": errors(),
         "docs/reference/metrics.md": metrics(),
+        "docs/reference/facts.md": facts(),
         "src/tidelog/config/typed.py": typed_config(),
     }
 

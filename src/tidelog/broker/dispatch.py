@@ -22,10 +22,12 @@ from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.broker.request_entries import bounded, decoded
-from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
+from tidelog.broker.request_times import UNKNOWN_VERSION, RequestTimes, Sampling, Timed, name_of
+from tidelog.broker.usage import Usage
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.fastpath import FetchView
 from tidelog.protocol.framing import (
     encode_response_message,
     read_request_header,
@@ -72,22 +74,25 @@ stand for this handler."""
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_fetches", "_node", "_produces", "_served", "_times")
+    __slots__ = ("_apis", "_fetches", "_node", "_produces", "_served", "_times", "_usage")
 
     def __init__(
         self,
         node: Node,
         apis: Mapping[int, Route],
         times: RequestTimes | None = None,
+        usage: Usage | None = None,
         fetches: MakeLane | None = None,
         produces: MakeLane | None = None,
     ) -> None:
-        """``times``: where the times of some requests go; without it none is timed. ``fetches``, ``produces``: make the lanes of
+        """``times``: where the times of some requests go; without it none is timed. ``usage``: the accounts of the listener;
+        without it they are of no use, as before a login and inside of an envelope. ``fetches``, ``produces``: make the lanes of
         Fetch and Produce."""
         self._node = node
         self._apis = apis
         self._served: dict[int, _Served] = {}
         self._times = times
+        self._usage = Usage() if usage is None else usage
         self._fetches = self._lane(ApiKey.FETCH, fetches)
         self._produces = self._lane(ApiKey.PRODUCE, produces)
 
@@ -107,8 +112,14 @@ class Dispatcher:
         ProtocolViolation: the request cannot be read; close the connection.
         """
         if self._produces is not None and (answered := self._produces(session, frame, begun)) is not None:
+            if session.api_key != ApiKey.PRODUCE:
+                self._usage.switch(session, ApiKey.PRODUCE, read_request_header(frame)[3])
+            session.requests += 1
             return answered
         if self._fetches is not None and (answered := self._fetches(session, frame, begun)) is not None:
+            if session.api_key != ApiKey.FETCH:
+                self._usage.switch(session, ApiKey.FETCH, read_request_header(frame)[3])
+            session.requests += 1
             return answered
         key, version, correlation_id, client_id, position = read_request_header(frame)
         ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
@@ -123,8 +134,11 @@ class Dispatcher:
             violation.client_id = ctx.client_id
             raise
         served.requests[version] += 1
+        if key != session.api_key or client_id != session.client_id:
+            self._usage.switch(session, key, client_id)
+        session.requests += 1
         served.left -= 1
-        timed = None if served.left else self._timed(session, served, request)
+        timed = None if served.left else self._timed(session, served, request, version=version)
         try:
             if served.needs is not None:
                 require_for_request(ctx, served.needs, request)
@@ -164,11 +178,16 @@ class Dispatcher:
             if count
         }
 
-    def _timed(self, session: Session, served: _Served, request: Any, handled_ns: int = 0) -> Timed | None:
-        """The stopwatch of a request whose turn it is; ``handled_ns`` as for ``Timed``."""
+    def _timed(
+        self, session: Session, served: _Served, request: Any, handled_ns: int = 0, version: int = UNKNOWN_VERSION
+    ) -> Timed | None:
+        """The stopwatch of a request whose turn it is; ``handled_ns`` and ``version`` as for ``Timed``."""
         if self._times is None:
             return None
-        timed = Timed(self._times, session, name_of(served.key, request), served.sampling, handled_ns)
+        name = name_of(served.key, request)
+        # Controllers read Fetch with the generated class: the long poll of another node for metadata.
+        of_quorum = served.key == ApiKey.FETCH and not isinstance(request, FetchView)
+        timed = Timed(self._times, session, name, served.sampling, handled_ns, version, waits_by_nature=of_quorum)
         served.left = served.sampling.weight
         return timed
 

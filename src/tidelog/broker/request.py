@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tidelog.broker.ports import Asker, ControllerHandler, Node
+from tidelog.broker.usage import NO_API
 from tidelog.model.errors import ErrorCode
 from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 
@@ -65,16 +66,23 @@ class Session:
     """A client, for as long as it is connected."""
 
     __slots__ = (
+        "api_key",
         "authentication",
+        "bytes_in",
+        "bytes_out",
+        "charged_ns",
+        "client_id",
         "client_software_name",
         "client_software_version",
         "forwarded",
         "listener",
+        "loop_ns",
         "mute",
         "on_closed",
         "peer_host",
         "principal",
         "received_ns",
+        "requests",
         "throttle_ms",
         "timed",
         "token_authenticated",
@@ -105,6 +113,13 @@ class Session:
         """Requests whose times are taken and whose answers have not left yet."""
         self.throttle_ms = 0
         """The throttle time of the last metered request."""
+        self.api_key = NO_API
+        """The API of the last request, for ``broker.usage``, as the fields below."""
+        self.client_id: str | None = None
+        self.requests = self.bytes_in = self.bytes_out = self.loop_ns = 0
+        """What the client did since this was last added up; ``loop_ns`` is the loop's time for it."""
+        self.charged_ns = 0
+        """The part of ``loop_ns`` that was charged to an API."""
 
 
 class RequestContext(Generic[N_co]):

@@ -9,12 +9,15 @@ then one in ``ONE_IN``, which counts for all of these. What a phase is here:
 - response queue: until the answer's turn to be sent; response send: until the socket has taken it.
 
 A request that gets no answer because its connection ends is not counted.
+
+While slow requests are reported (``RequestTimes.slow_ns``), every request is timed. What a request waits on purpose is not slow:
+a fetch for records, a member of a group for the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidelog.broker.answer_types import NO_RESPONSE, Frame, Outgoing, Signal, Waiting
 from tidelog.broker.request import Session, Stopwatch
@@ -22,6 +25,7 @@ from tidelog.metrics.latency import WINDOW_NS, Latencies, record_all
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.api_keys import API_FACTS, ApiKey
 from tidelog.protocol.fastpath import FetchView
+from tidelog.replication.purgatory import Parked
 
 ALL_OF: Final = 16
 ONE_IN: Final = 64
@@ -29,6 +33,11 @@ FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 PHASES: Final = ("total", "request queue", "local", "remote", "throttle", "response queue", "response send")
 _MS: Final = 1_000_000
+_LONG_POLLS: Final = ("Fetch", "ShareFetch")
+"""Operations of the purgatory that wait for records."""
+UNKNOWN_VERSION: Final = -1
+_REBALANCES: Final = ("JoinGroup", "SyncGroup")
+"""Requests that wait for other members of their group."""
 
 
 def name_of(key: int, read: Any) -> str:
@@ -60,13 +69,31 @@ class Sampling:
         return weight
 
 
+class SlowRequest(NamedTuple):
+    """A request that took longer than it should."""
+
+    name: str
+    version: int
+    """-1 where it is not known: of a lane."""
+    session: Session
+    client_id: str | None
+    times_ns: tuple[int, ...]
+    """In the order of ``PHASES``."""
+    on_purpose_ns: int
+    """The part of the remote time in which it waited on purpose."""
+
+
 class RequestTimes:
     """The times of a listener's requests. ``clock_ns`` never goes back."""
 
-    __slots__ = ("by_name", "clock_ns")
+    __slots__ = ("by_name", "clock_ns", "slow_ns", "tell_slow")
 
-    def __init__(self, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, clock_ns: Callable[[], int], tell_slow: Callable[[SlowRequest], None] = lambda slow: None) -> None:
+        """``tell_slow`` gets each slow request."""
         self.clock_ns = clock_ns
+        self.tell_slow = tell_slow
+        self.slow_ns = 0
+        """How long a request takes that is slow, without what it waits on purpose; 0: none is reported."""
         self.by_name: dict[str, tuple[Latencies, ...]] = {}
         """By the name of a request: its latencies, in the order of ``PHASES``."""
 
@@ -100,10 +127,35 @@ class RequestTimes:
 class Timed:
     """One request whose times are taken, from its handler on."""
 
-    __slots__ = ("_handled_ns", "_local_ns", "_name", "_ready_ns", "_received_ns", "_session", "_times", "_weight", "sending_ns")
+    __slots__ = (
+        "_client_id",
+        "_handled_ns",
+        "_local_ns",
+        "_name",
+        "_on_purpose_ns",
+        "_ready_ns",
+        "_received_ns",
+        "_session",
+        "_times",
+        "_version",
+        "_waits_by_nature",
+        "_weight",
+        "sending_ns",
+    )
 
-    def __init__(self, times: RequestTimes, session: Session, name: str, sampling: Sampling, handled_ns: int = 0) -> None:
-        """``handled_ns``: when the handler's work began; 0: now."""
+    def __init__(
+        self,
+        times: RequestTimes,
+        session: Session,
+        name: str,
+        sampling: Sampling,
+        handled_ns: int = 0,
+        version: int = UNKNOWN_VERSION,
+        *,
+        waits_by_nature: bool = False,
+    ) -> None:
+        """``handled_ns``: when the handler's work began; 0: now. ``waits_by_nature``: its remote time is never slow, wherever it
+        waits."""
         self._times = times
         self._session = session
         self._name = name
@@ -114,6 +166,20 @@ class Timed:
         self.sending_ns = 0
         """When the answer's turn came; 0 before."""
         self._weight = sampling.take(now_ns // WINDOW_NS)
+        self._version = version
+        self._client_id = session.client_id
+        self._waits_by_nature = waits_by_nature or name in _REBALANCES
+        self._on_purpose_ns = 0
+        if times.slow_ns:
+            sampling.weight = 1
+
+    def waited(self, parked: Parked, since_ns: int) -> None:
+        """A wait is over."""
+        if parked.operation in _LONG_POLLS:
+            self._on_purpose_ns += self._times.clock_ns() - since_ns
+
+    def now_ns(self) -> int:
+        return self._times.clock_ns()
 
     def follow(self, outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """``outgoing``, or what takes its times and is answered alike."""
@@ -154,20 +220,28 @@ class Timed:
             now_ns - sending_ns,
         )
         self._times.record(self._name, self._weight, now_ns, times_ns)
+        slow_ns = self._times.slow_ns
+        if slow_ns and times_ns[0] >= slow_ns:
+            on_purpose_ns = times_ns[3] if self._waits_by_nature else self._on_purpose_ns
+            if times_ns[0] - on_purpose_ns >= slow_ns:
+                slow = SlowRequest(self._name, self._version, self._session, self._client_id, times_ns, on_purpose_ns)
+                self._times.tell_slow(slow)
 
 
 class _TimedWaiting(Waiting):
     """A wait of a request whose times are taken."""
 
-    __slots__ = ("_inner", "_timed", "lets_next_in")
+    __slots__ = ("_inner", "_since_ns", "_timed", "lets_next_in")
 
     def __init__(self, timed: Timed, inner: Waiting) -> None:
         super().__init__(inner.parked)
         self._timed = timed
         self._inner = inner
+        self._since_ns = timed.now_ns()
         self.lets_next_in = inner.lets_next_in
 
     def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+        self._timed.waited(self.parked, self._since_ns)
         return self._timed.follow(self._inner.go_on())
 
     def refuse(self, error: KafkaError) -> Outgoing:

@@ -13,6 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 OWN = frozenset(
     {
         "completion",
+        "dashboards",
         "drain",
         "format",
         "link-commands",
@@ -22,6 +23,8 @@ OWN = frozenset(
         "safe-to-stop",
         "secure",
         "start",
+        "top",
+        "why",
     }
 )
 """Commands without a counterpart among Kafka's tools."""

@@ -21,6 +21,7 @@ COMMANDS = {
     "console-consumer": "Print the records of a topic.",
     "consumer-groups": "Describe and delete groups, move offsets.",
     "groups": "List groups of all types.",
+    "why": "Say why a consumer group is stuck.",
     "transactions": "Show transactions, find and end those that hang.",
     "acls": "Add, remove, list and explain ACLs.",
     "delegation-tokens": "Make, renew, end and list delegation tokens.",
@@ -36,6 +37,7 @@ COMMANDS = {
     "rebalance": "Spread replicas, bytes and leaders over the brokers.",
     "drain": "Move everything off a broker.",
     "safe-to-stop": "Say whether a broker may be stopped now.",
+    "top": "Show what nodes do now, and for which clients.",
     "producer-perf-test": "Measure how fast records are produced.",
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",
@@ -48,6 +50,7 @@ COMMANDS = {
 """Names and one-line descriptions: the help imports no command."""
 
 _ROOMS = {
+    "top": "",
     "start": "",
     "pipeline": "",
     "completion": "",

@@ -16,6 +16,7 @@ from tidelog.model.errors import ConfigError
 LISTENER = "tidelog.http.listener"
 KEYS, TRUSTED = "tidelog.http.ssl.keystore.location", "tidelog.http.ssl.truststore.location"
 CLIENT_AUTH = "tidelog.http.ssl.client.auth"
+TOKEN_PRINCIPAL = "tidelog.http.bearer.token.principal"
 TOKENS, USERS = "tidelog.http.bearer.token.file", "tidelog.http.basic.credentials.file"
 
 
@@ -26,12 +27,17 @@ class HttpEndpointSecurity(NamedTuple):
     """None: plain text."""
     token_file: str | None
     user_file: str | None
+    token_principal: tuple[str, str]
+    """Whom the authorizer is asked about for a client with a token."""
 
 
 def endpoint_security(config: NodeValues) -> HttpEndpointSecurity:
     """The security of the HTTP listener. ConfigError says what to add."""
     return HttpEndpointSecurity(
-        _tls(config), config.tidelog_http_bearer_token_file or None, config.tidelog_http_basic_credentials_file or None
+        _tls(config),
+        config.tidelog_http_bearer_token_file or None,
+        config.tidelog_http_basic_credentials_file or None,
+        _token_principal(config),
     )
 
 
@@ -46,6 +52,14 @@ def endpoint_warnings(config: NodeValues, given: Mapping[str, str]) -> Iterator[
         yield f"{LISTENER} is {listener}, where everyone can read the metrics. Set {TOKENS}, {USERS}, or an address of loopback."
     if (found.token_file or found.user_file) and found.tls is None:
         yield f"{LISTENER} is {listener} without TLS, so tokens and passwords travel in clear. Set {KEYS}."
+
+
+def _token_principal(config: NodeValues) -> tuple[str, str]:
+    text = config.tidelog_http_bearer_token_principal
+    kind, _, name = text.partition(":")
+    if not kind or not name:
+        raise ConfigError(f"{TOKEN_PRINCIPAL} is {text!r}: it must be a principal such as User:console.")
+    return kind, name
 
 
 def _asks_for_certificates(found: HttpEndpointSecurity) -> bool:

@@ -27,8 +27,9 @@ HTTP_SECURITY: Final = ("tidelog.http.ssl.", "tidelog.http.bearer.token.file", "
 
 OPTIONS = (
     Option("tidelog.http.listener", STRING, "127.0.0.1:9644", MEDIUM, READ_ONLY,
-           "host:port of /metrics, /healthz, /livez and /readyz. Port 0 picks a free port; an empty value disables it. When the "
-           "default port is in use, the node picks a free one and warns; when a port that you set is in use, it does not start."),
+           "host:port of /metrics, /facts, /healthz, /livez and /readyz. Port 0 picks a free port; an empty value disables it. "
+           "When the default port is in use, the node picks a free one and warns; when a port that you set is in use, it does "
+           "not start."),
     Option("tidelog.http.ssl.keystore.location", STRING, None, MEDIUM, READ_ONLY,
            "The file with the key and the certificate of tidelog.http.listener, which then speaks TLS: PEM, PKCS12 or JKS, whose "
            "content decides. A new file is used within five seconds, from the next connection on."),
@@ -46,6 +47,10 @@ OPTIONS = (
     Option("tidelog.http.bearer.token.file", STRING, None, MEDIUM, READ_ONLY,
            "A file with tokens, one a line, of which clients of tidelog.http.listener present one as Authorization: Bearer. "
            "/livez and /readyz need none. A changed file is read again within five seconds."),
+    Option("tidelog.http.bearer.token.principal", STRING, "User:ANONYMOUS", LOW, READ_ONLY,
+           "The principal that clients with a token of tidelog.http.bearer.token.file count as where a page asks the authorizer: "
+           "/facts has names of topics and clients for principals with DESCRIBE on the cluster. A user of "
+           "tidelog.http.basic.credentials.file counts as User:NAME, any other client as User:ANONYMOUS."),
     Option("tidelog.http.basic.credentials.file", STRING, None, MEDIUM, READ_ONLY,
            "A file with lines name:password, of which clients of tidelog.http.listener present one as Authorization: Basic. With "
            "tidelog.http.bearer.token.file, either will do."),
@@ -107,6 +112,11 @@ OPTIONS = (
     Option("tidelog.scram.changes.end.sessions", BOOLEAN, False, LOW, READ_ONLY,
            "Whether connections that logged in by a SCRAM credential are closed when it is changed or removed, after the request "
            "in flight. Otherwise, as in Apache Kafka, they stay open."),
+    Option("tidelog.slow.request.log.ms", INT, 0, LOW, CLUSTER,
+           "The log has a line for each request that takes at least this long, in ms, with its client and the phases of its "
+           "time: five a second for a listener, the others are counted. A fetch that waits for records and a member of a group "
+           "that waits for the others are not slow. 0: no such lines. While it is on, the times of all requests are taken.",
+           check=AT_LEAST_0),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

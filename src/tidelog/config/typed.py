@@ -415,6 +415,7 @@ class TidelogOptionsValues:
     tidelog_authorizer_dry_run: bool
     tidelog_http_basic_credentials_file: str | None
     tidelog_http_bearer_token_file: str | None
+    tidelog_http_bearer_token_principal: str
     tidelog_http_listener: str
     tidelog_http_ssl_client_auth: str
     tidelog_http_ssl_key_password: Password | None
@@ -433,6 +434,7 @@ class TidelogOptionsValues:
     tidelog_scram_changes_end_sessions: bool
     tidelog_scrub_interval_ms: int
     tidelog_scrub_max_bytes_per_second: int
+    tidelog_slow_request_log_ms: int
     tidelog_ssl_groups_from_ou: bool
 
 

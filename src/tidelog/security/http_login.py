@@ -46,6 +46,14 @@ class HttpLogin:
         return accepted
 
 
+def user_of(authorization: bytes | None) -> str | None:
+    """The name in a header of the Basic scheme, which was accepted; None for one of another scheme."""
+    scheme, _, rest = (authorization or b"").partition(b" ")
+    if scheme.lower() != _BASIC:
+        return None
+    return base64.b64decode(rest.strip(), validate=True).partition(b":")[0].decode("utf-8", "replace")
+
+
 def tokens_of(text: str, where: str) -> list[str]:
     """The tokens of a file, one a line; several while one replaces another. ConfigError without any, or for one with blanks."""
     found = []

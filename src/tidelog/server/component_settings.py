@@ -57,6 +57,7 @@ def limits(config: BrokerConfig, listener: str = "") -> Limits:
         exempt=config.inter_broker_listener if len(config.broker_endpoints) > 1 else "",
         max_unauthenticated=config.tidelog_max_unauthenticated_connections,
         max_unauthenticated_per_ip=config.tidelog_max_unauthenticated_connections_per_ip,
+        slow_request_ms=config.tidelog_slow_request_log_ms,
         own_connections=own.connections,
         own_creation_rate=own.creation_rate,
     )

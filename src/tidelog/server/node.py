@@ -43,6 +43,7 @@ from tidelog.storage.log_manager import LogManager
 if TYPE_CHECKING:
     from tidelog.metadata.sparing import Sparing
     from tidelog.metrics.registry import Registry
+    from tidelog.server.upkeep.facts_page import FactsPage
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +188,9 @@ class Node:
         parts.replication.start()
         if membership.replica.auditing is not None:
             membership.replica.auditing.serve(parts.broker)
-        self.monitoring.serve(lambda: _metrics(parts), parts.logs.manager.dirs, membership.life.why_not_ready)
+        self.monitoring.serve(
+            lambda: _metrics(parts), lambda: _facts(parts), parts.logs.manager.dirs, membership.life.why_not_ready
+        )
         for listener in parts.listeners:
             undo.callback(listener.stop_accepting)
             listener.open()
@@ -263,6 +266,15 @@ def _metrics(parts: BrokerParts) -> Registry:
     from tidelog.server.upkeep.node_metrics import on_loop  # Only a node that is monitored.
 
     return on_loop(parts)
+
+
+def _facts(parts: BrokerParts) -> FactsPage:
+    from tidelog.server.upkeep.facts_page import FactsPage  # Only a node that is monitored.
+    from tidelog.server.upkeep.node_facts import NodeFacts
+
+    replica = parts.membership.replica
+    facts = NodeFacts(parts.runtime, replica, lambda: [*parts.listeners, *replica.listeners], parts)
+    return FactsPage(facts, parts.runtime, replica.access)
 
 
 def _accept(listeners: Iterable[Listener]) -> None:

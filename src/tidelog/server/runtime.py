@@ -56,6 +56,19 @@ class Alarm(Protocol):
         """Cancels the timer."""
 
 
+class Worked(Protocol):
+    """Whom the loop works for: a client's session."""
+
+    loop_ns: int
+    """The time that this took, in ns; the loop adds to it."""
+
+
+class _Anyone:
+    """For work that is counted for no client."""
+
+    loop_ns = 0
+
+
 class LoopRuntime:
     """What the node and its handlers need from the event loop."""
 
@@ -69,7 +82,8 @@ class LoopRuntime:
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")
         self._long = ThreadPoolExecutor(LONG_THREADS, "long")
         self.purgatory = Purgatory()
-        self._done: list[Callable[[], Callable[[], None] | None]] = []
+        self._done: list[tuple[Callable[[], Callable[[], None] | None], Worked]] = []
+        self._anyone = _Anyone()
         self._alarm: Alarm | None = None
         self._alarm_ms = sys.maxsize
 
@@ -133,12 +147,14 @@ class LoopRuntime:
         self._park(parked, done)
         return future
 
-    def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
+    def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None], worked: Worked | None = None) -> None:
         """Calls ``then`` once ``parked`` is done, at the end of that turn of the loop, and after all such calls what they
-        returned, each callable once, so that waits that end together are answered together. To give up, unset ``on_done``."""
+        returned, each callable once, so that waits that end together are answered together. To give up, unset ``on_done``.
+        ``worked``: whom the time of both calls is counted for."""
+        entry = (then, worked or self._anyone)
 
         def done() -> None:
-            self._done.append(then)
+            self._done.append(entry)
             if len(self._done) == 1:
                 self.loop.call_soon(self._go_on)
 
@@ -149,13 +165,20 @@ class LoopRuntime:
 
     def _go_on(self) -> None:
         done, self._done = self._done, []
-        afterwards: dict[Callable[[], None], None] = {}
-        for then in done:
+        afterwards: dict[Callable[[], None], Worked] = {}
+        before_ns = self.busy_ns()
+        for then, worked in done:
             last = then()
             if last is not None:
-                afterwards[last] = None
-        for last in afterwards:
+                afterwards[last] = worked
+            now_ns = self.busy_ns()
+            worked.loop_ns += now_ns - before_ns
+            before_ns = now_ns
+        for last, worked in afterwards.items():
             last()
+            now_ns = self.busy_ns()
+            worked.loop_ns += now_ns - before_ns
+            before_ns = now_ns
 
     def _park(self, parked: Parked, done: Callable[[], None]) -> None:
         parked.on_done = done

@@ -11,7 +11,7 @@ from tests.unit.broker.node_world import NodeWorld, served
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting, resume
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.request import Session
-from tidelog.broker.request_times import ALL_OF, ONE_IN, PHASES, RequestTimes, Sampling, name_of
+from tidelog.broker.request_times import ALL_OF, ONE_IN, PHASES, RequestTimes, Sampling, SlowRequest, name_of
 from tidelog.metrics.latency import WINDOW_NS
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -19,7 +19,7 @@ from tidelog.protocol.fastpath import FetchView
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tidelog.protocol.messages.fetch import FetchRequest
-from tidelog.replication.purgatory import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend, ParkedFetch
 
 FRAME = memoryview(encode_request(RequestHeader(60, 1, 5, "me"), DescribeClusterRequest())[4:])
 
@@ -29,7 +29,8 @@ class Talk:
 
     def __init__(self, handler: Callable[[Talk], Any]) -> None:
         self.now_ns = 1000
-        self.times = RequestTimes(lambda: self.now_ns)
+        self.slow: list[SlowRequest] = []
+        self.times = RequestTimes(lambda: self.now_ns, self.slow.append)
         route = served(ApiKey.DESCRIBE_CLUSTER, (0, 1), lambda ctx, request: handler(self))
         world = NodeWorld(apis={route.api.key: route})
         self.session: Session = world.session()
@@ -260,3 +261,66 @@ def test_without_times_nothing_is_timed() -> None:
     dispatcher = Dispatcher(talk.dispatcher._node, talk.dispatcher._apis)
     dispatcher.handle(talk.session, FRAME)
     assert talk.session.timed == []
+
+
+class Parks(Waiting):
+    """Waits until the test resumes it; then the handler works for ``works_ns``."""
+
+    def __init__(self, talk: Talk, parked: Any, works_ns: int = 10) -> None:
+        super().__init__(parked)
+        self._talk = talk
+        self._works_ns = works_ns
+
+    def go_on(self) -> Outgoing:
+        self._talk.pass_ns(self._works_ns)
+        return [b"answer"]
+
+
+def slow_after(talk: Talk, waited_ns: int) -> list[SlowRequest]:
+    """What is reported of one request with this wait, where 100 ns are slow."""
+    talk.times.slow_ns = 100
+    waiting = talk.ask()
+    talk.pass_ns(waited_ns)
+    assert isinstance(waiting, Waiting)
+    resume(waiting)
+    talk.leave()
+    return talk.slow
+
+
+def test_a_slow_request_is_reported_with_its_client_and_phases() -> None:
+    (slow,) = slow_after(Talk(lambda talk: Parks(talk, ParkedAppend(0, -1))), 500)
+    assert (slow.name, slow.version, slow.client_id, slow.on_purpose_ns) == ("DescribeCluster", 1, "me", 0)
+    assert dict(zip(PHASES, slow.times_ns, strict=True)) == {
+        "total": 520, "request queue": 5, "local": 0, "remote": 510, "throttle": 0, "response queue": 3, "response send": 2,
+    }  # fmt: skip
+
+
+def test_a_quick_one_is_not_reported_and_none_is_while_that_is_off() -> None:
+    assert not slow_after(Talk(lambda talk: Parks(talk, ParkedAppend(0, -1))), 50)
+    talk = Talk(lambda talk: Parks(talk, ParkedAppend(0, -1)))
+    waiting = talk.ask()
+    talk.pass_ns(10**12)
+    assert isinstance(waiting, Waiting)
+    resume(waiting)
+    talk.leave()
+    assert not talk.slow
+
+
+def test_a_long_poll_is_slow_by_what_it_takes_besides_its_wait() -> None:
+    assert not slow_after(Talk(lambda talk: Parks(talk, ParkedFetch(0, 1, committed=False))), 100_000)
+    (slow,) = slow_after(Talk(lambda talk: Parks(talk, ParkedFetch(0, 1, committed=False), works_ns=200)), 100_000)
+    assert (slow.times_ns[0], slow.on_purpose_ns) == (100_210, 100_000)
+
+
+def test_while_slow_ones_are_reported_each_request_is_timed_and_counts_once() -> None:
+    talk = Talk(answered)
+    talk.times.slow_ns = 10**9
+    for _ in range(3 * ONE_IN):
+        talk.ask()
+        talk.leave()
+    assert talk.count() == 3 * ONE_IN
+    talk.times.slow_ns = 0
+    for _ in range(3 * ONE_IN):
+        talk.ask()
+        talk.leave()
+    assert 5 * ONE_IN <= talk.count() <= 7 * ONE_IN

@@ -17,7 +17,7 @@ AUTHORIZER = {
 
 
 def test_without_settings_the_endpoint_is_open_and_plain() -> None:
-    assert endpoint_security(BrokerConfig.from_properties({})) == (None, None, None)
+    assert endpoint_security(BrokerConfig.from_properties({})) == (None, None, None, ("User", "ANONYMOUS"))
 
 
 def test_stores_passwords_and_files_are_those_of_the_settings() -> None:
@@ -80,3 +80,10 @@ def test_a_secured_node_with_open_metrics_warns() -> None:
 )
 def test_other_nodes_do_not(given: dict[str, str]) -> None:
     assert BrokerConfig.from_properties(given).warnings == ()
+
+
+def test_the_principal_of_tokens_has_a_type_and_a_name() -> None:
+    settings = BrokerConfig.from_properties({"tidelog.http.bearer.token.principal": "User:a:b"})
+    assert endpoint_security(settings).token_principal == ("User", "a:b")
+    with pytest.raises(ConfigError, match="it must be a principal such as User:console"):
+        endpoint_security(BrokerConfig.from_properties({"tidelog.http.bearer.token.principal": "console"}))

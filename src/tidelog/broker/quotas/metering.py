@@ -26,6 +26,7 @@ from tidelog.broker.quotas.frames import told_wait, with_wait
 from tidelog.broker.quotas.limits import Client, Kind
 from tidelog.broker.request import Context, Session
 from tidelog.broker.request_times import RequestTimes
+from tidelog.broker.usage import Usage
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.fastpath import FetchView
 
@@ -98,14 +99,16 @@ class Metering:
         even_ms: Callable[[], int],
         clock_ns: Callable[[], int],
         times: RequestTimes | None = None,
+        usage: Usage | None = None,
         produces: MakeLane | None = None,
     ) -> None:
-        """``times`` and ``produces``: as for ``Dispatcher``."""
+        """``times``, ``usage`` and ``produces``: as for ``Dispatcher``."""
         self._quotas = quotas
         self._even_ms = even_ms
         self._clock_ns = clock_ns
         self._apis = apis
-        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()}, times, produces=produces)
+        bounded = {key: self._bounded(route) for key, route in apis.items()}
+        self.dispatcher = Dispatcher(node, bounded, times, usage, produces=produces)
 
     def handle(self, session: Session, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """Like ``Dispatcher.handle``."""

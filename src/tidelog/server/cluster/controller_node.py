@@ -30,6 +30,7 @@ from tidelog.storage.log_dir import LogDir, check_same_owner
 
 if TYPE_CHECKING:
     from tidelog.metrics.registry import Registry
+    from tidelog.server.upkeep.facts_page import FactsPage
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,9 @@ class ControllerNode:
         replica.listen(sockets)
         for listener in replica.listeners:
             undo.callback(listener.stop_accepting)
-        self.monitoring.serve(lambda: self._metrics(replica, log_dir), [log_dir], lambda: _why_not_ready(replica))
+        self.monitoring.serve(
+            lambda: self._metrics(replica, log_dir), lambda: self._facts(replica), [log_dir], lambda: _why_not_ready(replica)
+        )
         return ControllerParts(log_dir, replica)
 
     async def stop(self) -> None:
@@ -130,6 +133,12 @@ class ControllerNode:
         from tidelog.server.upkeep.node_metrics import of_controller  # Only a node that is monitored.
 
         return of_controller(replica, log_dir, self._fs)
+
+    def _facts(self, replica: MetadataReplica) -> FactsPage:
+        from tidelog.server.upkeep.facts_page import FactsPage  # Only a node that is monitored.
+        from tidelog.server.upkeep.node_facts import NodeFacts
+
+        return FactsPage(NodeFacts(self.runtime, replica, lambda: replica.listeners, None), self.runtime, replica.access)
 
     def _open_dir(self, undo: AsyncExitStack) -> tuple[LogDir, str]:
         """Opens only the metadata log's directory: a controller has no other data. Returns it with the cluster id."""

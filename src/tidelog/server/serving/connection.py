@@ -17,7 +17,7 @@ from tidelog.broker.answer_types import Outgoing
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
-from tidelog.model.ports import Buffer
+from tidelog.model.ports import Buffer, FileSlice
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.replication.purgatory import Parked
 from tidelog.server.runtime import Alarm, Driver, LoopRuntime
@@ -171,6 +171,8 @@ class Connection:
     def send(self, parts: Sequence[Part]) -> bool:
         if self._timed:
             self._owner.times.sending(self._timed)
+        for part in parts:
+            self._session.bytes_out += part.length if isinstance(part, FileSlice) else len(part)
         try:
             return self._all_left(self._output.send(parts))
         except OSError as error:
@@ -179,6 +181,7 @@ class Connection:
     def send_small(self, data: Buffer) -> bool:
         if self._timed:
             self._owner.times.sending(self._timed)
+        self._session.bytes_out += len(data)
         try:
             state = self._output.send_small(data)
         except OSError as error:
@@ -186,13 +189,13 @@ class Connection:
         return self._all_left(state) if state or self._timed else True
 
     def pause(self) -> None:
-        self._loop.call_soon(self.machine.sent)
+        self._loop.call_soon(self._counted, self.machine.sent)
 
     def drive(self, coroutine: Coroutine[Any, Any, Outgoing], then: Then) -> Driver:
-        return Driver(coroutine, then)
+        return _CountedDriver(coroutine, then, self._counted)
 
     def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
-        self._runtime.when_done(parked, then)
+        self._runtime.when_done(parked, then, self._session)
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Alarm:
         return self._runtime.call_later(delay_s, callback) if delay_s else self._loop.call_soon(callback)
@@ -220,6 +223,14 @@ class Connection:
         self._owner.turn.forget(self.machine)
         self._owner.closed(self)
 
+    def _counted(self, work: Callable[[], None]) -> None:
+        """Does a piece of work, whose time counts for the client."""
+        began_ns = self._clock_ns()
+        try:
+            work()
+        finally:
+            self._session.loop_ns += self._clock_ns() - began_ns
+
     # -- bytes in ---------------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
@@ -235,8 +246,11 @@ class Connection:
             log.debug("%s: %s", self.peer_host, error)
             count = 0
         if count > 0:
-            self._session.received_ns = self._clock_ns()
+            session = self._session
+            session.received_ns = received_ns = self._clock_ns()
+            session.bytes_in += count
             machine.received(count)
+            session.loop_ns += self._clock_ns() - received_ns
         elif not count:
             machine.peer_ended()
         elif not receives:
@@ -261,15 +275,19 @@ class Connection:
         return False
 
     def _writable(self) -> None:
+        began_ns = self._clock_ns()
         state = self._pump()
         if state is not None and state != PEER_SLOW:
             self._writing = False
             self._loop.remove_writer(self._transport.fd)
             self._pumped(state)
+        self._session.loop_ns += self._clock_ns() - began_ns
 
     def _send_on(self) -> None:
+        began_ns = self._clock_ns()
         if self.machine.state is not State.CLOSED and (state := self._pump()) is not None:
             self._pumped(state)
+        self._session.loop_ns += self._clock_ns() - began_ns
 
     def _warmed(self, reading: asyncio.Future[bytes]) -> None:
         if self.machine.state is State.CLOSED or reading.cancelled():
@@ -301,3 +319,19 @@ class Connection:
             log.error("closing the connection of %s, its answer cannot be read: %s", self.peer_host, error)
         self.machine.close()
         return False
+
+
+class _CountedDriver(Driver):
+    """Steps a coroutine, and counts the time of each step for the client; the first one is part of reading the request."""
+
+    __slots__ = ("_counted",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], then: Then, counted: Callable[[Callable[[], None]], None]) -> None:
+        super().__init__(coroutine, then)
+        self._counted = counted
+
+    def _step(self, future: asyncio.Future[Any] | None) -> None:
+        if future is None:
+            super()._step(None)
+        else:
+            self._counted(partial(super()._step, future))

@@ -24,6 +24,7 @@ from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.quotas.rates import SampledRate, Windows, throttle_ms
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
+from tidelog.broker.usage import Usage
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.disk import descriptors_allowed
@@ -34,6 +35,7 @@ from tidelog.server.serving.connection import Connection
 from tidelog.server.serving.follower_lane import with_follower_lane
 from tidelog.server.serving.newcomers import Newcomers
 from tidelog.server.serving.send_batching import Turn
+from tidelog.server.serving.slow_requests import SlowRequests
 from tidelog.server.serving.transport import PlainTransport, Transport
 from tidelog.server.serving.violations import LogLimit, Violations
 
@@ -81,6 +83,8 @@ class Limits:
     own_connections: int = UNLIMITED
     """Of this listener alone, as is the next one (``config.listener_connections``)."""
     own_creation_rate: int = UNLIMITED
+    slow_request_ms: int = 0
+    """Requests that take at least this long are logged; 0: none."""
 
     def for_host(self, host: str) -> int:
         """The most connections of one address."""
@@ -140,13 +144,12 @@ class Listener:
         self.port: int = listening.getsockname()[1]
         """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime
-        self.times = RequestTimes(runtime.busy_ns)
-        self.dispatcher = Dispatcher(node, node.apis, self.times, fetch_lanes(), produce_lanes())
+        self.times, self.usage = RequestTimes(runtime.busy_ns, SlowRequests(name, runtime.real_ms).tell), Usage()
+        self.dispatcher = Dispatcher(node, node.apis, self.times, self.usage, fetch_lanes(), produce_lanes())
         self.violations = Violations()
-        self.turn = Turn(runtime.loop)
+        self.turn = Turn(runtime.loop, runtime.busy_ns)
         self.connections: dict[Connection, None] = {}
-        self.refused = 0
-        self._refusals = LogLimit()
+        self.refused, self._refusals = 0, LogLimit()
         self._unmetered = with_follower_lane(node, self.dispatcher)
         self.handle: Callable[[Session, memoryview], Any] = self._unmetered
         self.metered = False
@@ -156,10 +159,8 @@ class Listener:
         self._held: dict[Transport, tuple[Alarm, str]] = {}
         self.newcomers = Newcomers(name, runtime.real_ms)
         self._listening = [listening]
-        self._count = count
-        self._own = ConnectionCount(count.windows)
-        self._opened = False
-        self._accepting = False
+        self._count, self._own = count, ConnectionCount(count.windows)
+        self._opened = self._accepting = False
         self._emptied: asyncio.Future[None] | None = None
         self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
         self.change_limits(limits)
@@ -181,6 +182,7 @@ class Listener:
     def change_limits(self, limits: Limits) -> None:
         """Applies to new connections; existing ones stay. The backlog and the buffers of the reader are fixed at the start."""
         self._limits = limits
+        self.times.slow_ns = limits.slow_request_ms * 1_000_000
         # Half of the descriptors are for clients that have authenticated.
         most = min(limits.max_unauthenticated, self._last_descriptor // 2)
         self.newcomers.allow(most, limits.max_unauthenticated_per_ip)
@@ -268,6 +270,7 @@ class Listener:
     def closed(self, connection: Connection) -> None:
         """Called by a connection that has closed."""
         self.connections.pop(connection, None)
+        self.usage.add(connection.machine.session)
         self.newcomers.remove(connection)
         self._gone(connection.peer_host)
         if not self.connections and self._emptied is not None and not self._emptied.done():

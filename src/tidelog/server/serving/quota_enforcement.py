@@ -37,7 +37,7 @@ class QuotaEnforcement:
         if node is not None:
             runtime = self._runtime
             listener.metering = Metering(
-                node, self.quotas, node.apis, runtime.even_ms, runtime.busy_ns, listener.times, produce_lanes()
+                node, self.quotas, node.apis, runtime.even_ms, runtime.busy_ns, listener.times, listener.usage, produce_lanes()
             )
         self._listeners.append(listener)
         self._tell(listener)

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Protocol
+
+from tidelog.server.runtime import Worked
 
 log = logging.getLogger(__name__)
 
@@ -20,15 +23,21 @@ log = logging.getLogger(__name__)
 class Answering(Protocol):
     """A connection with a ready answer."""
 
+    @property
+    def session(self) -> Worked:
+        """Whom the loop's time is counted for."""
+        ...
+
     def send_answers(self) -> None: ...
 
 
 class Turn:
     """The connections with a ready answer in this turn of the loop."""
 
-    __slots__ = ("_last", "_loop", "_ready")
+    __slots__ = ("_clock_ns", "_last", "_loop", "_ready")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
         self._loop = loop
         self._last: Answering | None = None
         self._ready: list[Answering] = []
@@ -50,8 +59,12 @@ class Turn:
 
     def _end(self) -> None:
         ready, self._ready = self._ready, []
+        before_ns = self._clock_ns()
         for connection in ready:
             try:
                 connection.send_answers()
             except Exception:  # the other connections' answers must still leave
                 log.exception("the answers of one connection could not be sent")
+            now_ns = self._clock_ns()
+            connection.session.loop_ns += now_ns - before_ns
+            before_ns = now_ns

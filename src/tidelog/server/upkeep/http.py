@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server for /metrics and health: GET and HEAD only.
+"""A small HTTP/1.1 server for /metrics, /facts and health: GET and HEAD only.
 
 It limits what a client may cost: header bytes, connections, idle time and the time for a request are bounded, bodies are not
 read, and an answer that the client does not read is dropped. When there are too many connections, the oldest makes room: clients
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from tidelog.config.listeners import address_text
 from tidelog.model.errors import ConfigError
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
     import socket
@@ -49,6 +50,9 @@ class Guard(Protocol):
     def admits(self, path: str, authorization: bytes | None, peer: str) -> bool:
         """Whether a client may read a page."""
 
+    def principal(self, authorization: bytes | None) -> KafkaPrincipal:
+        """Whom a client that was admitted counts as, where a page asks the authorizer."""
+
     def handshake_failed(self, peer: str, problem: Exception) -> None:
         """A client did not get as far as a request."""
 
@@ -72,7 +76,15 @@ class PlainStream:
         self.write_eof = writer.write_eof
 
 
-Page = Callable[[], Awaitable[Answer]]
+class Reader(NamedTuple):
+    """The client that asks for a page."""
+
+    principal: KafkaPrincipal
+    host: str
+    """The address, without a port."""
+
+
+Page = Callable[[Reader], Awaitable[Answer]]
 """Makes the answer for one path."""
 
 
@@ -221,10 +233,14 @@ class _Conversation:
         if page is None:
             return Answer(404, f"There is {' and '.join(sorted(self._pages))}.\n".encode()), close
         try:
-            return await page(), close
+            return await page(self._reader(request)), close
         except Exception:  # a failing page must not end the server
             log.exception("GET %s failed", path)
             return Answer(500, b"The node's log says what failed.\n"), True
+
+    def _reader(self, request: h11.Request) -> Reader:
+        guard = self._guard
+        return Reader(ANONYMOUS if guard is None else guard.principal(_authorization(request)), self._peer)
 
     async def _answer(self, answer: Answer, *, close: bool, head: bool = False) -> None:
         headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]

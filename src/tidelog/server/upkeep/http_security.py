@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from tidelog.config.http_endpoint import LISTENER, HttpEndpointSecurity
 from tidelog.model.errors import ConfigError
-from tidelog.security.http_login import HttpLogin, tokens_of, users_of
+from tidelog.security.http_login import HttpLogin, tokens_of, user_of, users_of
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.secret_files import warn_of_readers
 from tidelog.server.serving.node_tls import Slot, warn_of_end
@@ -77,6 +78,13 @@ class HttpSecurity:
             what = "no credential" if authorization is None else "a credential that is not accepted"
             log.warning("GET %s of %s is refused: it has %s", path, peer, what)
         return False
+
+    def principal(self, authorization: bytes | None) -> KafkaPrincipal:
+        """A user with a password counts as ``User:NAME``, a token as what the settings say, any other client as anonymous."""
+        if self._login is None or not self._login.accepted.accepts(authorization):
+            return ANONYMOUS
+        user = user_of(authorization)
+        return KafkaPrincipal(*self._settings.token_principal) if user is None else KafkaPrincipal("User", user)
 
     def handshake_failed(self, peer: str, problem: Exception) -> None:
         """Logs it, the first few of each second."""

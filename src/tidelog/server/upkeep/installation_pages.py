@@ -14,13 +14,18 @@ from functools import partial
 from typing import Any, Final
 
 from tidelog.metrics.exposition import CONTENT_TYPE
+from tidelog.metrics.facts import SCHEMA
 from tidelog.metrics.merging import merge
+from tidelog.security.principal import ANONYMOUS
 from tidelog.server.installation import Place
-from tidelog.server.upkeep.http import Answer, Page
+from tidelog.server.upkeep.http import Answer, Page, Reader
 
 ANSWER_S: Final = 5.0
 """How long another process may take."""
 MOST_BYTES: Final = 256 << 20
+FACTS_WITH_NAMES: Final = "/facts/names"
+FACTS_WITHOUT_NAMES: Final = "/facts/numbers"
+"""Pages for the other processes only: the one that is asked decides whether its reader sees names."""
 _SEVERITY: Final = ("ok", "degraded", "starting", "failed", "down")
 
 Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
@@ -35,21 +40,37 @@ def own_socket(place: Place, node_id: int) -> str:
 class InstallationPages:
     """The pages at the shared address. ``own``: those of this process, by path."""
 
-    def __init__(self, place: Place, own: Mapping[str, Page], run: Run) -> None:
+    def __init__(self, place: Place, own: Mapping[str, Page], run: Run, sees_names: Callable[[Reader], bool]) -> None:
+        """``sees_names``: whether a reader may see the names in facts."""
+        self._sees_names = sees_names
         self._place = place
         self._own = own
         self._run = run
 
     def pages(self) -> dict[str, Page]:
         """By path, under the paths of a single node."""
-        return {"/metrics": self._metrics, "/healthz": self._health, "/livez": self._own["/livez"], "/readyz": self._ready}
+        return {
+            "/metrics": self._metrics,
+            "/facts": self._facts,
+            "/healthz": self._health,
+            "/livez": self._own["/livez"],
+            "/readyz": self._ready,
+        }
 
-    async def _metrics(self) -> Answer:
+    async def _facts(self, reader: Reader) -> Answer:
+        """The pages of all processes in a list, and the numbers of those that gave none."""
+        answers = await self._all(FACTS_WITH_NAMES if self._sees_names(reader) else FACTS_WITHOUT_NAMES)
+        given = {node_id: each.body for node_id, each in answers.items() if each is not None and each.status == 200}
+        missing = json.dumps([node_id for node_id in answers if node_id not in given]).encode()
+        nodes = b",".join(body.strip() for body in given.values())
+        return Answer(200, b'{"schema":%d,"missing":%b,"nodes":[%b]}\n' % (SCHEMA, missing, nodes), "application/json")
+
+    async def _metrics(self, reader: Reader) -> Answer:
         answers = await self._all("/metrics")
         pages = {node_id: None if each is None or each.status != 200 else each.body for node_id, each in answers.items()}
         return Answer(200, await self._run(partial(merge, pages)), CONTENT_TYPE)
 
-    async def _health(self) -> Answer:
+    async def _health(self, reader: Reader) -> Answer:
         """503 when no process can serve; the bodies of all are listed."""
         found: list[dict[str, Any]] = []
         for node_id, answer in (await self._all("/healthz")).items():
@@ -60,7 +81,7 @@ class InstallationPages:
         body = json.dumps({"status": "failed" if status == "down" else status, "nodes": found})
         return Answer(503 if status in ("failed", "down") else 200, body.encode() + b"\n", "application/json")
 
-    async def _ready(self) -> Answer:
+    async def _ready(self, reader: Reader) -> Answer:
         """200 while one process serves clients: they are led to it. The body names those that do not."""
         answers = await self._all("/readyz")
         ready = any(each is not None and each.status == 200 for each in answers.values())
@@ -77,7 +98,7 @@ class InstallationPages:
 
     async def _of(self, node_id: int, path: str) -> Answer | None:
         if node_id == self._place.node_id:
-            return await self._own[path]()
+            return await self._own[path](Reader(ANONYMOUS, ""))
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await _get(own_socket(self._place, node_id), path)

@@ -1,4 +1,4 @@
-"""/metrics, /healthz, /livez and /readyz of a node."""
+"""/metrics, /facts, /healthz, /livez and /readyz of a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelog.config.listeners import address_text, parse_address
 from tidelog.config.tidelog_options import HTTP_SECURITY
 from tidelog.model.errors import ConfigError
 from tidelog.server.upkeep import node_metrics
-from tidelog.server.upkeep.http import Answer, HttpServer
+from tidelog.server.upkeep.http import Answer, HttpServer, Page, Reader
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tidelog.metrics.registry import Family, Registry
     from tidelog.server.installation import Place
     from tidelog.server.runtime import LoopRuntime
+    from tidelog.server.upkeep.facts_page import FactsPage
     from tidelog.storage.log_dir import LogDir
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ STARTING = "the node is starting"
 
 Sources: TypeAlias = "Callable[[], Registry]"
 """Makes the metrics of a node's own objects, from ``upkeep.node_metrics``."""
+MakesFacts: TypeAlias = "Callable[[], FactsPage]"
+"""Makes the page of a node's facts, from ``upkeep.node_facts``."""
 
 
 class Monitored(Protocol):
@@ -51,7 +54,14 @@ class Monitoring:
         self._on_loop: Registry | None = None
         self._in_thread: Registry | None = None
         self._why_not_ready: Callable[[], str | None] = lambda: STARTING
-        pages = {"/metrics": self._metrics, "/healthz": self._health, "/livez": self._live, "/readyz": self._ready}
+        self._facts: FactsPage | None = None
+        pages: dict[str, Page] = {
+            "/metrics": self._metrics,
+            "/facts": self._page_of_facts,
+            "/healthz": self._health,
+            "/livez": self._live,
+            "/readyz": self._ready,
+        }
         self._pages = pages
         self._server = HttpServer(pages)
         self._shared: HttpServer | None = None
@@ -88,8 +98,10 @@ class Monitoring:
     async def _listen_among(self, place: Place) -> None:
         """ConfigError when the socket for the other processes cannot be made."""
         # Only one of several processes.
-        from tidelog.server.upkeep.installation_pages import InstallationPages, own_socket
+        from tidelog.server.upkeep.installation_pages import FACTS_WITH_NAMES, FACTS_WITHOUT_NAMES, InstallationPages, own_socket
 
+        self._pages[FACTS_WITH_NAMES] = lambda reader: self._facts_with(names=True)
+        self._pages[FACTS_WITHOUT_NAMES] = lambda reader: self._facts_with(names=False)
         path = own_socket(place, place.node_id)
         try:
             await self._server.start_local(path)
@@ -97,7 +109,7 @@ class Monitoring:
             raise ConfigError(f"{path}: the pages for the other processes cannot be served there: {error.strerror}") from error
         if place.http is None:
             return
-        together = InstallationPages(place, self._pages, self._node.runtime.run_blocking)
+        together = InstallationPages(place, self._pages, self._node.runtime.run_blocking, self._sees_names)
         self._shared = HttpServer(together.pages())
         await self._secure(self._shared)
         await self._shared.start_shared(socket.socket(fileno=place.http))
@@ -116,10 +128,11 @@ class Monitoring:
         server.guard = guard
         return "https" if guard.speaks_tls else "http"
 
-    def serve(self, metrics: Sources, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
-        """``metrics``: makes the node's own metrics, which are collected on the loop. ``why_not_ready``: None when the node is
-        ready."""
+    def serve(self, metrics: Sources, facts: MakesFacts, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
+        """``metrics``: makes the node's own metrics, which are collected on the loop; ``facts``: makes the page of its facts.
+        ``why_not_ready``: None when the node is ready."""
         self._on_loop = metrics()
+        self._facts = facts()
         self._in_thread = node_metrics.in_thread(log_dir.path for log_dir in dirs)
         self._dirs = dirs
         self._why_not_ready = why_not_ready
@@ -129,14 +142,23 @@ class Monitoring:
             await self._shared.close()
         await self._server.close()
 
-    async def _metrics(self) -> Answer:
+    async def _metrics(self, reader: Reader) -> Answer:
         if self._on_loop is None or self._in_thread is None:
             return _unavailable(STARTING)
         families = self._on_loop.collect()
         body = await self._node.runtime.run_blocking(partial(_text, families, self._in_thread))
         return Answer(200, body, "text/plain; version=0.0.4; charset=utf-8")
 
-    async def _health(self) -> Answer:
+    async def _page_of_facts(self, reader: Reader) -> Answer:
+        return await self._facts_with(names=self._sees_names(reader))
+
+    async def _facts_with(self, *, names: bool) -> Answer:
+        return _unavailable(STARTING) if self._facts is None else await self._facts.answer(names=names)
+
+    def _sees_names(self, reader: Reader) -> bool:
+        return self._facts is not None and self._facts.may_see_names(reader)
+
+    async def _health(self, reader: Reader) -> Answer:
         """503 when the node has failed; the body lists other problems."""
         node = self._node
         offline = [log_dir.path for log_dir in self._dirs if not log_dir.online]
@@ -145,11 +167,11 @@ class Monitoring:
         body = {"status": status, "node_id": node.config.node_id, "offline_log_dirs": offline}
         return Answer(503 if status == "failed" else 200, json.dumps(body).encode() + b"\n", "application/json")
 
-    async def _live(self) -> Answer:
+    async def _live(self, reader: Reader) -> Answer:
         """200 unless the node has failed and its process should be restarted."""
         return _unavailable("the node has failed") if self._node.failed.is_set() else Answer(200, b"live\n")
 
-    async def _ready(self) -> Answer:
+    async def _ready(self, reader: Reader) -> Answer:
         """200 when clients are served: not while the node starts, is fenced, or has failed."""
         why = "the node has failed" if self._node.failed.is_set() else self._why_not_ready()
         return Answer(200, b"ready\n") if why is None else _unavailable(why)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidelog.server.installation import Place
-    from tidelog.server.upkeep.monitoring import Monitored, Monitoring, Sources
+    from tidelog.server.upkeep.monitoring import MakesFacts, Monitored, Monitoring, Sources
     from tidelog.storage.log_dir import LogDir
 
 
@@ -20,7 +20,9 @@ class Unmonitored:
 
     async def listen(self) -> None: ...
 
-    def serve(self, metrics: Sources, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None: ...
+    def serve(
+        self, metrics: Sources, facts: MakesFacts, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]
+    ) -> None: ...
 
     async def stop(self) -> None: ...
 

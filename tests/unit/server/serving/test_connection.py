@@ -85,7 +85,7 @@ class Side:
 class World:
     def __init__(self) -> None:
         self.runtime = LoopRuntime(new_event_loop())
-        self.turn = Turn(self.runtime.loop)
+        self.turn = Turn(self.runtime.loop, self.runtime.busy_ns)
         self.sides: list[Side] = []
 
     def side(self, handle: Handle, max_request_bytes: int = 1000) -> Side:

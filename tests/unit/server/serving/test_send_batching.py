@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from tidelog.broker.request import Session
 from tidelog.server.serving.send_batching import Turn
 
 
@@ -28,6 +29,7 @@ class Connection:
     def __init__(self, name: str, sent: list[str]) -> None:
         self.name = name
         self.sent = sent
+        self.session = Session("L", "h")
 
     def send_answers(self) -> None:
         self.sent.append(self.name)
@@ -35,7 +37,7 @@ class Connection:
 
 def test_answers_of_several_clients_leave_together_in_the_order_in_which_they_were_ready() -> None:
     loop, sent = Loop(), list[str]()
-    turn = Turn(loop)
+    turn = Turn(loop, lambda: 0)
     assert all(turn.defers(Connection(name, sent)) for name in ("a", "b", "c"))
     assert sent == []
     assert len(loop.soon) == 1
@@ -47,7 +49,7 @@ def test_answers_of_several_clients_leave_together_in_the_order_in_which_they_we
 
 def test_a_client_that_asks_twice_in_a_row_is_answered_at_once() -> None:
     loop, sent = Loop(), list[str]()
-    turn, alone = Turn(loop), Connection("a", sent)
+    turn, alone = Turn(loop, lambda: 0), Connection("a", sent)
     assert turn.defers(alone)
     loop.end_of_turn()
     assert not turn.defers(alone)
@@ -57,7 +59,7 @@ def test_a_client_that_asks_twice_in_a_row_is_answered_at_once() -> None:
 
 
 def test_a_connection_that_closed_is_not_kept() -> None:
-    turn, connection = Turn(Loop()), Connection("a", [])
+    turn, connection = Turn(Loop(), lambda: 0), Connection("a", [])
     turn.defers(connection)
     turn.forget(connection)
     assert turn.defers(connection), "who comes after it is not taken for it"
@@ -65,7 +67,7 @@ def test_a_connection_that_closed_is_not_kept() -> None:
 
 def test_who_becomes_ready_while_answers_are_sent_has_its_turn_next() -> None:
     loop, sent = Loop(), list[str]()
-    turn = Turn(loop)
+    turn = Turn(loop, lambda: 0)
     late = Connection("late", sent)
 
     class Prompts(Connection):
@@ -83,7 +85,7 @@ def test_who_becomes_ready_while_answers_are_sent_has_its_turn_next() -> None:
 
 def test_a_connection_that_fails_does_not_keep_the_answers_of_the_others() -> None:
     loop, sent = Loop(), list[str]()
-    turn = Turn(loop)
+    turn = Turn(loop, lambda: 0)
 
     class Broken(Connection):
         def send_answers(self) -> None:

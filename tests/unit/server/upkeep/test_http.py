@@ -13,14 +13,14 @@ import pytest
 from tidelog.model.errors import ConfigError
 from tidelog.server.runtime import new_event_loop
 from tidelog.server.upkeep import http
-from tidelog.server.upkeep.http import Answer, HttpServer
+from tidelog.server.upkeep.http import Answer, HttpServer, Reader
 
 
-async def hello() -> Answer:
+async def hello(reader: Reader) -> Answer:
     return Answer(200, b"hello\n")
 
 
-async def broken() -> Answer:
+async def broken(reader: Reader) -> Answer:
     raise RuntimeError("no")
 
 
@@ -181,7 +181,7 @@ def test_a_large_answer_arrives_whole_although_the_connection_ends_with_it(
     size = 90_000
     answered: list[bool] = []
 
-    async def page() -> Answer:
+    async def page(reader: Reader) -> Answer:
         answered.append(True)
         return Answer(200, bytes(size))
 

@@ -15,10 +15,11 @@ import pytest
 from tests.certificates import Authority
 from tests.unit.server.upkeep.test_monitoring import with_node
 from tidelog.model.errors import ConfigError
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 from tidelog.server.node import Node
 from tidelog.server.runtime import new_event_loop
 from tidelog.server.upkeep import http_security
-from tidelog.server.upkeep.http import Answer, HttpServer
+from tidelog.server.upkeep.http import Answer, HttpServer, Reader
 
 TOKEN, USER = "scrape-me", "prometheus:s3cret"
 
@@ -211,6 +212,9 @@ class OneContext:
     def admits(self, path: str, authorization: bytes | None, peer: str) -> bool:
         return True
 
+    def principal(self, authorization: bytes | None) -> KafkaPrincipal:
+        return ANONYMOUS
+
     def handshake_failed(self, peer: str, problem: Exception) -> None:
         self.failed.append(problem)
 
@@ -225,7 +229,7 @@ def served(tmp_path: Path) -> tuple[OneContext, Authority]:
 def run(talk: Callable[[int], Awaitable[None]], guard: OneContext, page: bytes = b"hello\n", *, timeout_s: float = 10.0) -> None:
     """Runs ``talk`` beside a server with one page, on both event loops."""
 
-    async def hello() -> Answer:
+    async def hello(reader: Reader) -> Answer:
         return Answer(200, page)
 
     async def main() -> None:

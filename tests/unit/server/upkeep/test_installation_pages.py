@@ -3,41 +3,58 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.installation import Place
-from tidelog.server.upkeep.http import Answer, HttpServer
+from tidelog.server.upkeep.http import Answer, HttpServer, Page, Reader
 from tidelog.server.upkeep.installation_pages import InstallationPages, own_socket
 
+READER = Reader(KafkaPrincipal("User", "anna"), "10.0.0.1")
 METRICS = b"# HELP a A\n# TYPE a gauge\na %d\n"
 
 
-def pages_of(node_id: int, status: str) -> dict[str, Callable[[], Awaitable[Answer]]]:
+def pages_of(node_id: int, status: str) -> dict[str, Page]:
     """A process's own pages."""
 
-    async def metrics() -> Answer:
+    async def metrics(reader: Reader) -> Answer:
         return Answer(200, METRICS % node_id) if status == "ok" else Answer(503, b"starting\n")
 
-    async def health() -> Answer:
+    async def health(reader: Reader) -> Answer:
         return Answer(503 if status == "failed" else 200, json.dumps({"status": status, "node_id": node_id}).encode())
 
-    async def live() -> Answer:
+    async def live(reader: Reader) -> Answer:
         return Answer(200, b"live\n")
 
-    async def ready() -> Answer:
+    async def ready(reader: Reader) -> Answer:
         return Answer(200, b"ready\n") if status == "ok" else Answer(503, f"it is {status}\n".encode())
 
-    return {"/metrics": metrics, "/healthz": health, "/livez": live, "/readyz": ready}
+    async def names(reader: Reader) -> Answer:
+        return Answer(200, b'{"node":{"id":%d},"names":true}\n' % node_id) if status == "ok" else Answer(503, b"starting\n")
+
+    async def numbers(reader: Reader) -> Answer:
+        return Answer(200, b'{"node":{"id":%d},"names":false}\n' % node_id)
+
+    return {
+        "/metrics": metrics,
+        "/healthz": health,
+        "/livez": live,
+        "/readyz": ready,
+        "/facts/names": names,
+        "/facts/numbers": numbers,
+    }
 
 
 async def in_line(job: Callable[[], bytes]) -> bytes:
     return job()
 
 
-def asked(folder: Path, states: dict[int, str | None], path: str) -> Answer:
+def asked(
+    folder: Path, states: dict[int, str | None], path: str, sees_names: Callable[[Reader], bool] = lambda reader: True
+) -> Answer:
     """The answer of node 1 about all; a state None: there is no such process."""
 
     async def run() -> Answer:
@@ -48,7 +65,7 @@ def asked(folder: Path, states: dict[int, str | None], path: str) -> Answer:
                 servers.append(HttpServer(pages_of(node_id, status)))
                 await servers[-1].start_local(own_socket(place, node_id))
         try:
-            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line).pages()[path]()
+            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line, sees_names).pages()[path](READER)
         finally:
             for each in servers:
                 await each.close()
@@ -108,7 +125,7 @@ def test_an_answer_that_is_cut_off_counts_as_none(tmp_path: Path) -> None:
 
         server = await asyncio.start_unix_server(cut, own_socket(place, 2))
         try:
-            return await InstallationPages(place, pages_of(1, "ok"), in_line).pages()["/metrics"]()
+            return await InstallationPages(place, pages_of(1, "ok"), in_line, lambda reader: True).pages()["/metrics"](READER)
         finally:
             server.close()
 
@@ -127,3 +144,25 @@ def test_a_socket_that_a_former_process_left_is_replaced_and_is_for_this_user_al
         await server.close()
 
     asyncio.run(run())
+
+
+def test_the_facts_of_all_processes_are_in_one_list_and_missing_ones_are_named(tmp_path: Path) -> None:
+    answer = asked(tmp_path, {1: "ok", 2: "ok", 3: None, 4: "starting"}, "/facts")
+    assert answer.status == 200
+    assert json.loads(answer.body) == {
+        "schema": 1,
+        "missing": [3, 4],
+        "nodes": [{"node": {"id": 1}, "names": True}, {"node": {"id": 2}, "names": True}],
+    }
+
+
+def test_the_process_that_is_asked_decides_whether_its_reader_sees_names(tmp_path: Path) -> None:
+    readers: list[Reader] = []
+
+    def sees(reader: Reader) -> bool:
+        readers.append(reader)
+        return False
+
+    found = json.loads(asked(tmp_path, {1: "ok", 2: "ok"}, "/facts", sees).body)["nodes"]
+    assert [each["names"] for each in found] == [False, False]
+    assert readers == [READER]

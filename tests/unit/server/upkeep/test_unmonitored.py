@@ -20,7 +20,7 @@ def test_a_node_is_monitored_where_it_has_a_listener_for_it() -> None:
 
     async def use() -> None:
         await monitoring.listen()
-        monitoring.serve(lambda: 1 / 0, [], lambda: None)  # type: ignore[arg-type, return-value]
+        monitoring.serve(lambda: 1 / 0, lambda: 1 / 0, [], lambda: None)  # type: ignore[arg-type, return-value]
         await monitoring.stop()
 
     asyncio.run(use())

@@ -1,0 +1,87 @@
+"""``tidelog why GROUP``: why a consumer group makes no progress, of any Kafka cluster. It asks twice and compares.
+
+Exit codes: 0 when nothing is wrong, 1 when the cluster could not be asked, 2 for wrong flags, 3 when a cause was found.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+
+from tidelog.cli import refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.console.verdict import Finding, Verdict
+from tidelog.model.printable import printable
+
+STUCK = 3
+
+
+@click.command()
+@click.argument("group")
+@bootstrap_option
+@command_config_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    default=5.0,
+    show_default=True,
+    help="The time between the two looks: longer than the group's commit interval.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+def command(group: str, bootstrap_server: str | None, command_config: str | None, seconds: float, as_json: bool) -> None:
+    """Say why a consumer group is stuck: one cause with its evidence and a command that helps, then what is fine.
+
+    It only reads. Exit code 0: nothing is wrong; 3: a cause was found.
+    """
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.console.causes import diagnose
+    from tidelog.console.collecting import sample
+    from tidelog.console.group_facts import GroupFacts
+
+    with (
+        refusal.one_line("Error: "),
+        AdminSession(refusal.required(bootstrap_server), command_config) as session,
+    ):
+        first = session.run(sample(group, _now_ms()))
+        time.sleep(seconds)
+        verdict = diagnose(GroupFacts(group, first, session.run(sample(group, _now_ms()))))
+        if as_json:
+            click.echo(json.dumps(verdict.as_json(), indent=2))
+        else:
+            for line in text(verdict):
+                click.echo(printable(line))
+        sys.exit(0 if verdict.primary is None else STUCK)
+
+
+def text(verdict: Verdict) -> Iterator[str]:
+    """The lines for a person."""
+    state = f"{verdict.state}, " if verdict.state else ""
+    yield f"{verdict.group_id}: {state}{verdict.lag} records behind, watched for {verdict.seconds:.0f} s"
+    if verdict.primary is None:
+        yield "Nothing is wrong."
+    else:
+        yield from _finding("Cause", verdict.primary)
+    for each in verdict.contributing:
+        yield from _finding("Also", each)
+    for each in verdict.notes:
+        yield from _finding("No fault", each)
+    if verdict.fine:
+        yield "Checked and fine: " + "; ".join(verdict.fine)
+    yield "Not visible from here: " + "; ".join(verdict.unseen)
+
+
+def _finding(what: str, finding: Finding) -> Iterator[str]:
+    yield f"{what} ({finding.cause}): {finding.title}"
+    for line in finding.evidence:
+        yield f"  {line}"
+    yield f"  -> {finding.advice}"
+    if finding.command:
+        yield f"     {finding.command}"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
