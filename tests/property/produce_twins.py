@@ -85,7 +85,7 @@ class Side:
         if rng.random() < 0.3:
             quotas = ClientQuotas()
             quotas.change({(("user", "alice"),): {"producer_byte_rate": 10_000.0, "request_percentage": 1.0}})
-            metering = Metering(node, quotas, BROKER_APIS, lambda: world.now_ms, self.times.clock_ns, self.times, lanes)
+            metering = Metering(node, quotas, BROKER_APIS, lambda: world.now_ms, self.times.clock_ns, self.times, produces=lanes)
             self.session.mute = self.muted.append
             self.handle, self.dispatcher = metering.handle, metering.dispatcher
         else:
