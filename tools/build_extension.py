@@ -30,9 +30,9 @@ def sources(root: Path, *patterns: str) -> list[Path]:
     return sorted(path.relative_to(folder) for pattern in patterns for path in folder.rglob(pattern))
 
 
-def compile_extensions(root: Path, target: Path, flags: tuple[str, ...] = ("-O2", "-g0")) -> dict[Path, Path]:
-    """Compiles in ``target``: for each compiled module its file there, by its place relative to ``src``. Raises whatever Cython
-    and the compiler raise."""
+def compile_extensions(root: Path, target: Path) -> dict[Path, Path]:
+    """Compiles in ``target``: for each compiled module its file there, by its place relative to ``src``. ``CFLAGS`` of the
+    environment stand in place of our flags. Raises whatever Cython and the compiler raise."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -47,7 +47,7 @@ def compile_extensions(root: Path, target: Path, flags: tuple[str, ...] = ("-O2"
         Extension(
             ".".join(path.with_suffix("").parts),
             [str(target / path)],
-            extra_compile_args=list(flags if os.name == "posix" else ()),
+            extra_compile_args=["-O2", "-g0"] if os.name == "posix" and not os.environ.get("CFLAGS") else [],
         )
         for path in sources(root, "*.pyx")
     ]

@@ -7,6 +7,7 @@ an AssertionError that names its seed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
 import random
 import sys
@@ -62,6 +63,29 @@ TOPICS: dict[str, tuple[tuple[PartitionImage, ...], LogConfig]] = {
 LIKELY = ["plain"] * 8 + ["followed"] * 3
 
 
+def exact(frame: bytes) -> memoryview:
+    """The frame in memory that ends where the frame ends, so that a sanitizer notices each byte that is read behind it."""
+    return memoryview((ctypes.c_ubyte * len(frame)).from_buffer_copy(frame)).cast("B")
+
+
+class Meddler:
+    """Watches a partition: once it grows, it appends to another one, or fails."""
+
+    def __init__(self, side: Side, other: Partition | None) -> None:
+        self._side, self._other = side, other
+        self._left = 3
+
+    def changed(self, partition: Partition, _key: object, new_bytes: int) -> None:
+        if self._left == 0 or new_bytes <= 0:
+            return
+        self._left -= 1
+        if self._other is None:
+            raise RuntimeError("a watcher that fails")
+        if self._other is not partition and self._other.is_leader and self._other.log is not None:
+            records = build_batch([RecordData(b"own", b"v", NOW_MS)])
+            self._other.append(memoryview(bytearray(records)), self._side.world.now_ms, 1)
+
+
 class Side:
     """One of the two brokers, and its client."""
 
@@ -78,7 +102,12 @@ class Side:
         node.node_id = world.broker_id
         node.runtime.run_blocking = lambda job: Ready(job())
         self.node = node
-        self.times = RequestTimes(lambda: world.now_ms * 1_000_000 + 1)
+        self.slow: list[tuple[str, int, str | None]] = []
+        self.times = RequestTimes(
+            lambda: world.now_ms * 1_000_000 + 1, lambda slow: self.slow.append((slow.name, slow.version, slow.client_id))
+        )
+        if rng.random() < 0.2:
+            self.times.slow_ns = 1
         self.session = Session("PLAINTEXT", "10.0.0.1", KafkaPrincipal("User", "alice"))
         self.muted: list[int] = []
         lanes = None if make_lane is None else self._counted(make_lane)
@@ -124,7 +153,7 @@ class Side:
     def send(self, frame: bytes) -> Any:
         """What becomes of a frame, in a form that can be compared."""
         try:
-            outgoing = self.handle(self.session, memoryview(bytearray(frame)))
+            outgoing = self.handle(self.session, exact(frame))
         except Exception as error:
             return type(error).__name__, str(error)
         for each in self.session.timed:
@@ -153,7 +182,7 @@ class Side:
     def change(self, seed: int) -> Any:
         """Something else happens on the broker."""
         rng, world = random.Random(seed), self.world
-        kind = rng.randrange(9)
+        kind = rng.randrange(11)
         partition = rng.choice(list(world.manager.hosted))
         log = partition.log
         if kind < 3:
@@ -176,6 +205,15 @@ class Side:
         elif kind == 8 and partition.is_leader and rng.random() < 0.2:
             image = PartitionImage(partition.replicas, partition.isr, 1, leader_epoch=partition.leader_epoch + 1)
             partition.update_metadata(image, world.now_ms)
+        elif kind == 9:
+            other = None if rng.random() < 0.3 else rng.choice(list(world.manager.hosted))
+            meddled = world.manager.by_name("plain", rng.randrange(3))
+            assert isinstance(meddled, Partition)
+            meddled.watchers[Meddler(self, other)] = None
+        elif kind == 10:
+            for each in self.world.manager.hosted:
+                for meddler in [watcher for watcher in each.watchers if isinstance(watcher, Meddler)]:
+                    del each.watchers[meddler]
         done, self.waiting = self.waiting, []
         forms = []
         for waiting in done:
@@ -200,6 +238,8 @@ class Side:
             "access": (self.world.access.allowed, self.world.access.denied) if self.world.access else None,
             "muted": self.muted,
             "throttle": self.session.throttle_ms,
+            "client": (self.session.api_key, self.session.client_id, self.session.requests),
+            "slow": self.slow,
             "jobs": len(self.world.jobs),
         }
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.property.produce_twins import exact
 from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import Ready, run
 from tests.unit.replication.world import MemoryDisk, World, batch, led_by_us, topic_id
@@ -69,6 +70,8 @@ class Side:
             self.world.create(name, *[led_by_us()] * PARTITIONS, config=SMALL)
         self.node: Any = self.world.context(17).node
         self.node.runtime.run_blocking = lambda job: Ready(job())
+        self.breaks = False
+        self.node.runtime.even_ms = self._even_ms
         self.taken = 0
         self.clock_ns = 0
         self.times = RequestTimes(lambda: self.clock_ns)
@@ -76,6 +79,11 @@ class Side:
         self.sessions = [Session("PLAINTEXT", "127.0.0.1") for _ in range(2)]
         self.waiting: list[Waiting] = []
         self.said: list[Any] = []
+
+    def _even_ms(self) -> int:
+        if self.breaks:
+            raise RuntimeError("no rule foresees this")
+        return self.world.now_ms
 
     def _counted(self, lanes: MakeLane | None) -> Any:
         def make(*args: Any) -> Any:
@@ -93,7 +101,7 @@ class Side:
     def send(self, connection: int, frame: bytes) -> None:
         """A frame arrives."""
         try:
-            outgoing = self.dispatcher.handle(self.sessions[connection], memoryview(bytearray(frame)))
+            outgoing = self.dispatcher.handle(self.sessions[connection], exact(frame))
         except ProtocolViolation as violation:
             self.said.append(str(violation))
         else:
@@ -149,9 +157,10 @@ class Side:
         }
         watched = [len(partition.watchers) for partition in self.world.manager.partitions()]
         latencies = {name: len(found) for name, found in self.times.by_name.items()}
-        timed = [len(session.timed) for session in self.sessions]
+        timed = [[(each._version, each._client_id) for each in session.timed] for session in self.sessions]
+        clients = [(session.api_key, session.client_id, session.requests) for session in self.sessions]
         asked = self.node.access.loud if self.node.access is not None else None
-        return sessions, stats, watched, dict(self.dispatcher.requests), latencies, timed, asked
+        return sessions, stats, watched, dict(self.dispatcher.requests), latencies, timed, clients, asked
 
 
 def _fields(wanted: Any) -> tuple[Any, ...]:
@@ -195,8 +204,10 @@ class Pair:
                 self._move,
                 self._records_go,
                 self._permit,
+                self._files_close,
+                self._fails,
             ],
-            [60, 25, 5, 8, 3, 3, 0.6, 1, 0.7],
+            [60, 25, 5, 8, 3, 3, 0.6, 1, 0.7, 0.3, 0.3],
         )[0]
         kind()
         lane, twin = self.sides
@@ -285,6 +296,24 @@ class Pair:
             if partition is not None:
                 partition.delete_records(offset)
             side.wake()
+
+    def _files_close(self) -> None:
+        """An active segment's file is closed; perhaps it cannot be opened again."""
+        topic, index, gone = self.rng.randrange(len(TOPICS)), self.rng.randrange(PARTITIONS), self.rng.random() < 0.3
+        for side in self.sides:
+            partition = side.partition(topic, index)
+            if partition is not None and partition.log is not None:
+                partition.log.active.close_file()
+                if gone:
+                    del side.world.disk.files[partition.log.active.path(".log")]
+
+    def _fails(self) -> None:
+        """A fetch meets an error that no rule foresees."""
+        for side in self.sides:
+            side.breaks = True
+        self._fetch()
+        for side in self.sides:
+            side.breaks = False
 
     def _permit(self) -> None:
         rng = self.rng

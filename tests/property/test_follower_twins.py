@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.property.produce_twins import exact
 from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import Ready, run
 from tests.unit.replication.world import DIRECTORY_IDS, MemoryDisk, World, batch, broker_image, topic_id
@@ -76,6 +77,8 @@ class Side:
         self.node: Any = self.world.context(17).node
         runtime: Any = self.node.runtime
         runtime.run_blocking = lambda job: Ready(job())
+        self.breaks = False
+        runtime.even_ms = self._even_ms
         self.node.config.fetch_max_bytes = 40_000
         self.clock_ns = 0
         self.times = RequestTimes(lambda: self.clock_ns)
@@ -83,7 +86,7 @@ class Side:
         self.handle: Any = self.dispatcher.handle
         row = self.dispatcher.row(ApiKey.FETCH)
         if make is not None and row is not None:
-            self.handle = make(self.node, *row, self.dispatcher.handle)
+            self.handle = make(self.node, row, self.dispatcher)
         self.sessions = [Session("PLAINTEXT", "127.0.0.1") for _ in range(2)]
         self.waiting: list[Waiting] = []
         self.said: list[Any] = []
@@ -91,10 +94,15 @@ class Side:
         for partition in self.world.manager.partitions():
             partition.watchers[Coordinator(self)] = None
 
+    def _even_ms(self) -> int:
+        if self.breaks:
+            raise RuntimeError("no rule foresees this")
+        return self.world.now_ms
+
     def send(self, connection: int, frame: bytes) -> None:
         """A frame arrives."""
         try:
-            outgoing = self.handle(self.sessions[connection], memoryview(bytearray(frame)))
+            outgoing = self.handle(self.sessions[connection], exact(frame))
         except ProtocolViolation as violation:
             self.said.append(str(violation))
         else:
@@ -158,9 +166,10 @@ class Side:
             for each in manager.partitions()
         ]
         latencies = {name: len(found) for name, found in self.times.by_name.items()}
-        timed = [len(session.timed) for session in self.sessions]
+        timed = [[(each._version, each._client_id) for each in session.timed] for session in self.sessions]
+        clients = [(session.api_key, session.client_id, session.requests) for session in self.sessions]
         asked = list(self.node.access.loud) if self.node.access is not None else None
-        return sessions, stats, partitions, dict(self.dispatcher.requests), latencies, timed, asked
+        return sessions, stats, partitions, dict(self.dispatcher.requests), latencies, timed, clients, asked
 
 
 class Coordinator:
@@ -221,6 +230,7 @@ class Pair:
             (self._records_go, 1.0),
             (self._permit, 0.5),
             (self._settings, 0.5),
+            (self._fails, 0.3),
         ]
         self.rng.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])[0]()
         lane, twin = self.sides
@@ -292,6 +302,14 @@ class Pair:
         for side in self.sides:
             if side.node.access is not None:
                 side.node.access.change(*allowed)
+
+    def _fails(self) -> None:
+        """A fetch meets an error that no rule foresees."""
+        for side in self.sides:
+            side.breaks = True
+        self._fetch()
+        for side in self.sides:
+            side.breaks = False
 
     def _settings(self) -> None:
         """Throttles, racks, and a follower that registers again."""

@@ -9,8 +9,8 @@ no duplicate, no rule that the batch breaks.
 The lane writes fields of the log's objects. Each function named ``note_*`` is the compiled form of one owner's method, which its
 docstring names; tests/property/test_produce_lane.py holds the two equal.
 
-Memory: ``Cursor`` is the only reader of the request's bytes, and never reads past their end. Everything else is Python's own
-objects under Cython's default, checked directives.
+Memory: ``take`` of ``_lane.pxd`` alone moves through the request's bytes, and never past their end. Everything else is Python's
+own objects under Cython's default, checked directives.
 """
 
 import array
@@ -19,19 +19,24 @@ cimport cython
 from cpython cimport array
 from cpython.buffer cimport PyBUF_WRITABLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.dict cimport PyDict_GetItem
 from cpython.exc cimport PyErr_SetFromErrno
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_TYPE, Py_XDECREF
+from cpython.ref cimport Py_TYPE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from tidelog.broker._lane cimport (
+    Accounts, Cursor, Slot, accounts_of, big_endian, count_request, expect, get, int16, int32, is_, number, put, put_in,
+    put_uvarint, slot_of, take, uvarint,
+)
+
 from tidelog.broker.answer_types import NO_RESPONSE
 from tidelog.broker.apis.records.produce import acknowledge, produce
-from tidelog.broker.request import RequestContext
+from tidelog.broker.request import RequestContext, Session
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.records.checksum import KEEP_THE_GIL, _crc32c
@@ -81,100 +86,32 @@ cdef object WRITE = AclOperation.WRITE
 cdef object TOPIC = ResourceType.TOPIC
 
 
-def produce_lane(node, served, timed, clock_ns, *, disk_file=None, descriptor=None):
+def produce_lane(node, served, dispatcher, *, disk_file=None, descriptor=None):
     """The lane of a dispatcher; None where requests have another handler than the one that it stands for. ``disk_file`` and
     ``descriptor``: the classes of files that ``pwrite`` writes."""
     global file_descriptor, descriptor_fd, descriptor_used
     if served.handler is not produce:
         return None
-    if disk_file is not None:
+    if disk_file is not None and file_descriptor.owner != <PyTypeObject*>disk_file:
         file_descriptor = slot_of(disk_file, "_descriptor")
         descriptor_fd, descriptor_used = slot_of(descriptor, "fd"), slot_of(descriptor, "used")
-    return ProduceLane(node, served, timed, clock_ns)
+    return ProduceLane(node, served, dispatcher)
 
 
 # -- the fields of Python's objects ---------------------------------------------------------------------------------------
 
 cdef extern from *:
     """
-    #include "structmember.h"
     #ifdef _WIN32
     #define pwrite(fd, data, size, position) (errno = EINTR, -1)  /* never called there */
     #else
     #include <unistd.h>
     #endif
-
-    static Py_ssize_t tidelog_offset(PyObject *descriptor) {
-        PyMemberDef *member;
-        if (Py_TYPE(descriptor) != &PyMemberDescr_Type) return -1;
-        member = ((PyMemberDescrObject *)descriptor)->d_member;
-        return member->type == T_OBJECT_EX ? member->offset : -1;
-    }
     """
-    Py_ssize_t tidelog_offset(object descriptor)
     int64_t pwrite(int fd, const void* data, size_t size, int64_t position) nogil
 
 
-cdef struct Slot:
-    PyTypeObject* owner
-    Py_ssize_t offset  # of the value in an object of exactly that class; -1: unknown
-    PyObject* name
-
-
-cdef list kept_names = []
-
-
-cdef Slot slot_of(owner, str name) except *:
-    """A field that is one of the class's ``__slots__``: where it lies in an object is known, so no look-up by name is needed."""
-    cdef Slot slot
-    kept_names.append((owner, name))
-    slot.owner = <PyTypeObject*>owner
-    slot.offset = tidelog_offset(getattr(owner, name))
-    slot.name = <PyObject*>name
-    return slot
-
-
-cdef inline PyObject** place_of(of, Slot slot) noexcept:
-    """Where the value is; NULL for an object of another class, or without a value."""
-    cdef PyObject** place
-    if Py_TYPE(of) != slot.owner or slot.offset < 0:
-        return NULL
-    place = <PyObject**>(<char*><PyObject*>of + slot.offset)
-    return place if place[0] != NULL else NULL
-
-
-cdef inline object get(of, Slot slot):
-    """``of.name``."""
-    cdef PyObject** place = place_of(of, slot)
-    return getattr(of, <str>slot.name) if place == NULL else <object>place[0]
-
-
-cdef inline int64_t number(of, Slot slot) except? -1:
-    """``of.name``, a number."""
-    cdef PyObject** place = place_of(of, slot)
-    return <int64_t>getattr(of, <str>slot.name) if place == NULL else <int64_t><object>place[0]
-
-
-cdef inline bint is_(of, Slot slot, wanted) except -1:
-    """``of.name is wanted``."""
-    cdef PyObject** place = place_of(of, slot)
-    return getattr(of, <str>slot.name) is wanted if place == NULL else place[0] == <PyObject*>wanted
-
-
-cdef inline int put_in(of, Slot slot, value) except -1:
-    """``of.name = value``."""
-    cdef PyObject** place = place_of(of, slot)
-    cdef PyObject* before
-    if place == NULL:
-        setattr(of, <str>slot.name, value)
-        return 0
-    before = place[0]
-    Py_INCREF(value)
-    place[0] = <PyObject*>value
-    Py_XDECREF(before)
-    return 0
-
-
+cdef Accounts accounts = accounts_of(Session)
 cdef Slot partition_log = slot_of(Partition, "log")
 cdef Slot partition_is_leader = slot_of(Partition, "is_leader")
 cdef Slot partition_is_internal = slot_of(Partition, "is_internal")
@@ -252,92 +189,25 @@ cdef Slot descriptor_used
 
 # -- bytes ----------------------------------------------------------------------------------------------------------------
 
-cdef struct Cursor:
-    uint8_t* at
-    uint8_t* end
-    bint odd  # something was not there, or not in the usual form: what was read since then means nothing
-
-
-cdef inline uint64_t big_endian(const uint8_t* at, int size) noexcept nogil:
-    cdef uint64_t value = 0
-    cdef int i
-    for i in range(size):
-        value = value << 8 | at[i]
-    return value
-
-
-cdef inline uint8_t* put(uint8_t* at, uint64_t value, int size) noexcept nogil:
-    """Writes ``value`` big-endian; returns the place after it."""
-    cdef int i
-    for i in range(size):
-        at[i] = <uint8_t>(value >> (8 * (size - 1 - i)))
-    return at + size
-
-
-cdef inline uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
-    """The next ``size`` bytes; NULL and ``odd`` when they are not there."""
-    cdef uint8_t* at = cursor.at
-    if cursor.odd or size < 0 or size > cursor.end - at:
-        cursor.odd = True
-        return NULL
-    cursor.at = at + size
-    return at
-
-
-cdef inline int64_t integer(Cursor* cursor, int size) noexcept nogil:
-    """A signed integer of 2 or 4 bytes."""
-    cdef uint8_t* at = take(cursor, size)
-    if at == NULL:
-        return 0
-    return <int16_t>big_endian(at, 2) if size == 2 else <int32_t>big_endian(at, 4)
-
-
-cdef inline int64_t varint(Cursor* cursor) noexcept nogil:
-    """An unsigned varint of 28 bits in its shortest form."""
-    cdef uint64_t value = 0
-    cdef int shift
-    cdef uint8_t* at
-    for shift in range(0, 28, 7):
-        at = take(cursor, 1)
-        if at == NULL:
-            return 0
-        value |= <uint64_t>(at[0] & 0x7F) << shift
-        if at[0] < 0x80:
-            if shift and not at[0]:
-                cursor.odd = True
-            return <int64_t>value
-    cursor.odd = True
-    return 0
-
-
 cdef inline int64_t length(Cursor* cursor, bint flexible, int plain_size) noexcept nogil:
     """The length of an array, a string or records: -1 for null. ``plain_size``: of the field in versions without varints."""
-    return varint(cursor) - 1 if flexible else integer(cursor, plain_size)
+    if flexible:
+        return <int64_t>uvarint(cursor) - 1
+    return int16(cursor) if plain_size == 2 else int32(cursor)
 
 
 cdef inline void no_tags(Cursor* cursor, bint flexible) noexcept nogil:
-    cdef uint8_t* at
     if flexible:
-        at = take(cursor, 1)
-        if at != NULL and at[0]:
-            cursor.odd = True
+        expect(cursor, 0)
 
 
 cdef inline uint8_t* put_length(uint8_t* at, uint64_t value, bint flexible, int plain_size) noexcept nogil:
     """The reverse of ``length``, for what is not null."""
-    if not flexible:
-        return put(at, value, plain_size)
-    value += 1
-    while value > 0x7F:
-        at[0] = <uint8_t>(value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    at[0] = <uint8_t>value
-    return at + 1
+    return put_uvarint(at, value + 1) if flexible else put(at, value, plain_size)
 
 
-cdef inline object bytes_of(uint8_t* at, int64_t size):
-    """A writable memoryview of the request's memory, which must not outlive the request."""
+cdef inline object memory_of(uint8_t* at, int64_t size):
+    """A memoryview for one call of a function in C, which keeps no reference to it."""
     return PyMemoryView_FromMemory(<char*>at, size, PyBUF_WRITE)
 
 
@@ -364,17 +234,16 @@ cdef class Batch:
 
 @cython.final
 cdef class ProduceLane:
-    """The plain Produce requests of one dispatcher. ``served``: its row for Produce, whose counters the lane keeps; ``timed``: makes
-    the stopwatch of a request whose turn it is."""
+    """The plain Produce requests of one dispatcher. ``served``: its row for Produce, whose counters the lane keeps."""
 
-    cdef object node, served, timed, clock_ns
+    cdef object node, served, timed, clock_ns, switch, failed
     cdef int first, last
 
-    def __init__(self, node, served, timed, clock_ns):
+    def __init__(self, node, served, dispatcher):
         self.node = node
         self.served = served
-        self.timed = timed
-        self.clock_ns = clock_ns
+        self.timed, self.clock_ns = dispatcher.timed, dispatcher.clock_ns
+        self.switch, self.failed = dispatcher.switch, dispatcher.failed
         self.first, self.last = served.first, served.last
 
     def __call__(self, session, frame, begun=None):
@@ -385,12 +254,12 @@ cdef class ProduceLane:
         except BufferError:
             return None  # batches are patched in place
         try:
-            return self.answer(session, <uint8_t*>held.buf, held.len, begun)
+            return self.answer(session, frame, <uint8_t*>held.buf, held.len, begun)
         finally:
             PyBuffer_Release(&held)
 
-    cdef object answer(self, session, uint8_t* frame, Py_ssize_t size, begun):
-        cdef Cursor cursor = Cursor(at=frame, end=frame + size, odd=False)
+    cdef object answer(self, session, frame, uint8_t* start, Py_ssize_t size, begun):
+        cdef Cursor cursor = Cursor(at=start, end=start + size, odd=False)
         cdef int64_t began_ns = 0
         cdef int64_t key, version, correlation_id, client_size, acks, timeout_ms, now_ms
         cdef uint8_t* client
@@ -399,10 +268,10 @@ cdef class ProduceLane:
         served = self.served
         if served.left == 1 and self.clock_ns is not None:
             began_ns = self.clock_ns()
-        key = integer(&cursor, 2)
-        version = integer(&cursor, 2)
-        correlation_id = integer(&cursor, 4)
-        client_size = integer(&cursor, 2)
+        key = int16(&cursor)
+        version = int16(&cursor)
+        correlation_id = int32(&cursor)
+        client_size = int16(&cursor)
         if cursor.odd or key != 0 or not self.first <= version <= self.last:
             return None
         flexible = version >= FLEXIBLE_FROM
@@ -412,8 +281,8 @@ cdef class ProduceLane:
         no_tags(&cursor, flexible)
         if length(&cursor, flexible, 2) != -1:
             return None  # a transactional id
-        acks = integer(&cursor, 2)
-        timeout_ms = integer(&cursor, 4)
+        acks = int16(&cursor)
+        timeout_ms = int32(&cursor)
         if cursor.odd or not -1 <= acks <= 1:
             return None
         node = self.node
@@ -435,21 +304,25 @@ cdef class ProduceLane:
 
         # From here on the request is the lane's.
         served.requests[version] += 1
+        count_request(&accounts, session, self.switch, 0, client_id)
         left = served.left - 1
         served.left = left
-        timed = None if left else self.timed(session, served, None, began_ns)
-        if node.access is not None:
-            for name in {(<Batch>batch).partition.topic for batch in batches}:
-                node.access.allows(ctx, WRITE, TOPIC, name, False)
-        if append_all(batches, now_ms, acks, version):
-            if acks == 0:
-                outgoing = NO_RESPONSE
+        timed = None if left else self.timed(session, served, None, began_ns, version)
+        try:
+            if node.access is not None:
+                for name in {(<Batch>batch).partition.topic for batch in batches}:
+                    node.access.allows(ctx, WRITE, TOPIC, name, False)
+            if append_all(batches, frame, start, now_ms, acks, version):
+                if acks == 0:
+                    outgoing = NO_RESPONSE
+                else:
+                    outgoing = [encoded(batches, version, flexible, correlation_id)]
             else:
-                outgoing = [encoded(batches, version, flexible, correlation_id)]
-        else:
-            if ctx is None:
-                ctx = RequestContext(node, session, 0, version, correlation_id, client_id)
-            outgoing = acknowledge(ctx, acks, timeout_ms, results(batches, version))
+                if ctx is None:
+                    ctx = RequestContext(node, session, 0, version, correlation_id, client_id)
+                outgoing = acknowledge(ctx, acks, timeout_ms, results(batches, version))
+        except Exception as error:
+            outgoing = self.failed(session, served, frame, error)
         return outgoing if timed is None else timed.follow(outgoing)
 
     cdef list read(self, Cursor* cursor, int64_t version, bint flexible, int64_t acks, int64_t now_ms):
@@ -489,7 +362,7 @@ cdef class ProduceLane:
                 return None
             hosted_here = get(<object>found, topic_partitions)
             for partition in range(partitions):
-                index = <int32_t>integer(cursor, 4)
+                index = int32(cursor)
                 size = length(cursor, flexible, 4)
                 at = take(cursor, size)
                 no_tags(cursor, flexible)
@@ -608,7 +481,7 @@ cdef Batch fit(partition, uint8_t* at, int64_t size, int64_t version, int64_t ac
             return None
 
     limit = <int64_t>big_endian(at + CRC_POSITION, 4)
-    if <int64_t>_crc32c(bytes_of(at + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION), 0, KEEP_THE_GIL) != limit:
+    if <int64_t>_crc32c(memory_of(at + ATTRIBUTES_POSITION, size - ATTRIBUTES_POSITION), 0, KEEP_THE_GIL) != limit:
         return None
     batch.partition = partition
     batch.log = log
@@ -634,23 +507,27 @@ cdef bint in_order(Batch batch) except -1:
 
 # -- the append -----------------------------------------------------------------------------------------------------------
 
-cdef bint append_all(list batches, int64_t now_ms, int64_t acks, int64_t version) except -1:
+cdef bint append_all(list batches, frame, uint8_t* start, int64_t now_ms, int64_t acks, int64_t version) except -1:
     """Appends the batches in order. Whether all are in their logs and may be acknowledged; otherwise ``result`` says more."""
     cdef Batch batch
     cdef bint plain = True
-    cdef bint failed = False
+    cdef bint first = True
+    cdef bint as_read = True  # what was found when the batches were read still holds
     for batch in batches:
-        if failed:  # a log dir went offline, perhaps this batch's as well
-            records = bytes_of(batch.at, batch.size)
+        if not first and as_read:
+            as_read = still_fits(batch)
+        first = False
+        if not as_read:  # a log dir went offline, perhaps this batch's as well; or a watcher of the batches before has appended
+            records = view_of(frame, batch.at - start, batch.size)
             batch.result = batch.partition.append(records, now_ms, acks, zstd_allowed=version >= ZSTD_FROM)
             continue
         try:
-            write(batch)
+            write(batch, frame, start)
         except OSError as problem:
             batch.partition.host.storage_failed(batch.files.append_failed(problem))
             batch.partition.stats.refused(batch.size)
             batch.result = refused(STORAGE_ERROR)
-            failed = True
+            as_read = False
             continue
         note_in_segment(batch)
         put_in(batch.files, files_end_offset, batch.base_offset + batch.count)
@@ -660,10 +537,25 @@ cdef bint append_all(list batches, int64_t now_ms, int64_t acks, int64_t version
         batch.log_start_offset = number(batch.log, log_log_start_offset)
         if acks == -1 and number(batch.log, log_high_watermark) < batch.base_offset + batch.count:
             plain = False
-    return plain and not failed
+    return plain and as_read
 
 
-cdef int write(Batch batch) except -1:
+cdef bint still_fits(Batch batch) except -1:
+    """Whether the place that the batch was given is still the next one. Appends wake watchers, and these may append elsewhere."""
+    return (
+        number(batch.files, files_end_offset) == batch.base_offset
+        and is_(get(batch.files, files_segments), segments_active, batch.segment)
+        and is_(batch.partition, partition_log, batch.log)
+        and is_(batch.partition, partition_is_leader, True)
+    )
+
+
+cdef object view_of(frame, int64_t position, int64_t size):
+    """Bytes of the request for functions in Python, which may keep the view in a traceback: it keeps the frame's buffer."""
+    return memoryview(frame)[position : position + size]
+
+
+cdef int write(Batch batch, frame, uint8_t* start) except -1:
     """``validation.place``, then one write at the segment's end."""
     cdef int64_t written = -1
     cdef int fd
@@ -683,7 +575,7 @@ cdef int write(Batch batch) except -1:
     if written < 0:
         written = 0
     if written < batch.size:
-        file.write(batch.position + written, bytes_of(batch.at + written, batch.size - written))
+        file.write(batch.position + written, view_of(frame, batch.at - start + written, batch.size - written))
     return 0
 
 

@@ -59,7 +59,7 @@ class _Served:
 
 
 class Lane(Protocol):
-    """The compiled path of an API's plain requests; it keeps the counters of the API's row."""
+    """The compiled path of an API's plain requests; it keeps the counters of the API's row and of the client."""
 
     def __call__(self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None) -> Outgoing | None:
         """As ``Dispatcher.handle``; None when the request is not the lane's, and then nothing has changed."""
@@ -67,8 +67,7 @@ class Lane(Protocol):
 
 
 MakeLane: TypeAlias = Callable[..., Lane | None]
-"""Makes a lane of (the node, the row of the API, what makes the stopwatch of a request, the clock in ns). None: the lane does not
-stand for this handler."""
+"""Makes a lane of (the node, the row of the API, the dispatcher). None: the lane does not stand for this handler."""
 
 
 class Dispatcher:
@@ -97,11 +96,10 @@ class Dispatcher:
         self._produces = self._lane(ApiKey.PRODUCE, produces)
 
     def _lane(self, key: ApiKey, make: MakeLane | None) -> Lane | None:
-        route = self._apis.get(key)
-        if make is None or route is None:
+        served = self.row(key)
+        if make is None or served is None:
             return None
-        served = self._served[key] = _Served(route)
-        return make(self._node, served, self._timed, None if self._times is None else self._times.clock_ns)
+        return make(self._node, served, self)
 
     def handle(
         self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
@@ -112,14 +110,8 @@ class Dispatcher:
         ProtocolViolation: the request cannot be read; close the connection.
         """
         if self._produces is not None and (answered := self._produces(session, frame, begun)) is not None:
-            if session.api_key != ApiKey.PRODUCE:
-                self._usage.switch(session, ApiKey.PRODUCE, read_request_header(frame)[3])
-            session.requests += 1
             return answered
         if self._fetches is not None and (answered := self._fetches(session, frame, begun)) is not None:
-            if session.api_key != ApiKey.FETCH:
-                self._usage.switch(session, ApiKey.FETCH, read_request_header(frame)[3])
-            session.requests += 1
             return answered
         key, version, correlation_id, client_id, position = read_request_header(frame)
         ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
@@ -138,7 +130,7 @@ class Dispatcher:
             self._usage.switch(session, key, client_id)
         session.requests += 1
         served.left -= 1
-        timed = None if served.left else self._timed(session, served, request, version=version)
+        timed = None if served.left else self.timed(session, served, request, version=version)
         try:
             if served.needs is not None:
                 require_for_request(ctx, served.needs, request)
@@ -157,28 +149,36 @@ class Dispatcher:
             outgoing = _outgoing(ctx, served.key, answer)
         return outgoing if timed is None else timed.follow(outgoing)
 
-    def row(self, key: ApiKey) -> tuple[_Served, Callable[[Session, _Served, Any], Timed | None]] | None:
-        """For a compiled path of an API's plain requests: the row, whose counters that path keeps, and what makes the stopwatch
-        of a request. None: the API is not served."""
+    # -- for compiled lanes -----------------------------------------------------------------------------------------------
+
+    def row(self, key: ApiKey) -> _Served | None:
+        """The row of an API, whose counters its lane keeps. None: the API is not served."""
         route = self._apis.get(key)
         if route is None:
             return None
         served = self._served.get(key)
         if served is None:
             served = self._served[key] = _Served(route)
-        return served, self._timed
+        return served
 
     @property
-    def requests(self) -> dict[tuple[ApiKey, int], int]:
-        """Decoded requests by API and version."""
-        return {
-            (ApiKey(key), version): count
-            for key, served in self._served.items()
-            for version, count in enumerate(served.requests)
-            if count
-        }
+    def clock_ns(self) -> Callable[[], int] | None:
+        """The clock of stopwatches; None where none is used."""
+        return None if self._times is None else self._times.clock_ns
 
-    def _timed(
+    @property
+    def switch(self) -> Callable[[Session, int, str | None], None]:
+        """``Usage.switch``."""
+        return self._usage.switch
+
+    def failed(self, session: Session, served: _Served, frame: memoryview, error: Exception) -> Outgoing:
+        """The answer to a request that a lane had begun to change things for when ``error`` was raised: the handler's refusal."""
+        key, version, correlation_id, client_id, position = read_request_header(frame)
+        ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
+        request = decoded(served.read, frame, position, version)
+        return _outgoing(ctx, served.key, served.refuse(ctx, request, as_kafka_error(error)))
+
+    def timed(
         self, session: Session, served: _Served, request: Any, handled_ns: int = 0, version: int = UNKNOWN_VERSION
     ) -> Timed | None:
         """The stopwatch of a request whose turn it is; ``handled_ns`` and ``version`` as for ``Timed``."""
@@ -190,6 +190,16 @@ class Dispatcher:
         timed = Timed(self._times, session, name, served.sampling, handled_ns, version, waits_by_nature=of_quorum)
         served.left = served.sampling.weight
         return timed
+
+    @property
+    def requests(self) -> dict[tuple[ApiKey, int], int]:
+        """Decoded requests by API and version."""
+        return {
+            (ApiKey(key), version): count
+            for key, served in self._served.items()
+            for version, count in enumerate(served.requests)
+            if count
+        }
 
     def _serve(self, ctx: Context) -> _Served:
         route = self._apis.get(ctx.api_key)

@@ -74,7 +74,7 @@ class SlowRequest(NamedTuple):
 
     name: str
     version: int
-    """-1 where it is not known: of a lane."""
+    """-1 where it is not known."""
     session: Session
     client_id: str | None
     times_ns: tuple[int, ...]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,15 @@ from tests.unit.broker.node_world import NodeWorld, run, served
 from tidelog.broker.answer_types import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
 from tidelog.broker.api import on_cluster
 from tidelog.broker.dispatch import Dispatcher
-from tidelog.broker.request import Context, Session
-from tidelog.broker.usage import Usage
+from tidelog.broker.request import Context
+from tidelog.broker.table import BROKER_APIS
 from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from tidelog.protocol.messages.fetch import FetchRequest
+from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
 
 
 def frame(request: Any, version: int, correlation_id: int = 5, key: int | None = None) -> memoryview:
@@ -198,18 +198,15 @@ def test_a_row_that_needs_a_permission_on_the_cluster_is_refused_before_its_hand
     assert len(ran) == 2
 
 
-def test_a_request_that_a_lane_answers_counts_for_its_client() -> None:
+def test_a_request_that_fails_in_a_lane_is_refused_as_its_handler_refuses() -> None:
     world = NodeWorld()
-    usage, session = Usage(), world.session()
+    session = world.session()
 
-    def lane(session: Session, frame: memoryview, begun: Callable[[Context], None] | None) -> Outgoing | None:
-        return [b"answer"] if frame[1] == ApiKey.FETCH else None
+    def make(node: object, served: Any, dispatcher: Dispatcher) -> Any:
+        return lambda session, frame, begun: dispatcher.failed(session, served, frame, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
 
-    fetches = served(ApiKey.FETCH, (12, 12), lambda ctx, request: None)
-    dispatcher = Dispatcher(world.broker, {fetches.api.key: fetches}, None, usage, lambda *parts: lane)
+    dispatcher = Dispatcher(world.broker, BROKER_APIS, fetches=make)
     fetch = memoryview(encode_request(RequestHeader(ApiKey.FETCH, 12, 5, "reader"), FetchRequest())[4:])
-    for _ in range(3):
-        assert dispatcher.handle(session, fetch) == [b"answer"]
-    usage.add(session)
-    ((client, amounts),) = [(entry.key, entry.amounts) for entry in usage.now.entries()]
-    assert (client.client_id, amounts[0]) == ("reader", 3)
+    data = joined(dispatcher.handle(session, fetch))
+    answer = FetchResponse.decode(data[decode_response_header(data, flexible_header=True)[1] :], 12)
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR

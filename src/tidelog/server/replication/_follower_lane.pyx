@@ -13,14 +13,18 @@ partition's ``stale``, ``read_stable_offset`` and ``held_back``, and when the fo
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_DecodeASCII
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from tidelog.broker.answer_types import Waiting, as_kafka_error
+from tidelog.broker._lane cimport (
+    Accounts, Cursor, accounts_of, count_request, expect, int16, int32, int64, put, put_uvarint, take, text,
+    tidelog_read_cached, uvarint,
+)
+
+from tidelog.broker.answer_types import Waiting
 from tidelog.broker.apis.records.fetch import fetch, proceed, refused
 from tidelog.broker.apis.records.readable import ReadGate
-from tidelog.broker.request import RequestContext
+from tidelog.broker.request import RequestContext, Session
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.fastpath import FetchResult, FetchView, encode_fetch_response, read_fetch
@@ -28,23 +32,6 @@ from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext
 from tidelog.replication.reads import PartitionRead
 from tidelog.server.disk import DiskFile
-
-cdef extern from *:
-    """
-    #ifdef __linux__
-    #include <sys/uio.h>
-    /* Bytes read from the page cache alone; fewer, or -1, when they are not there or cannot be had this way. */
-    static Py_ssize_t tidelog_read_cached(int fd, char *into, Py_ssize_t size, long long position) {
-        struct iovec one = {into, (size_t) size};
-        return preadv2(fd, &one, 1, (off_t) position, RWF_NOWAIT);
-    }
-    #else
-    static Py_ssize_t tidelog_read_cached(int fd, char *into, Py_ssize_t size, long long position) {
-        return -1;
-    }
-    #endif
-    """
-    Py_ssize_t tidelog_read_cached(int fd, char* into, Py_ssize_t size, long long position) nogil
 
 cdef enum:
     FETCH = 1
@@ -62,62 +49,12 @@ _NONE, _SUPERSEDED, _NO_SESSION = (
 )
 _FOLLOWERS = FetchView()
 _FOLLOWERS.replica_id = 0
+cdef Accounts accounts = accounts_of(Session)
 
 
-def follower_lane(node, served, timed, otherwise):
+def follower_lane(node, served, dispatcher):
     """``follower_lane.MakeLane``."""
-    return FollowerLane(node, served, timed, otherwise) if served.handler is fetch and served.read is read_fetch else None
-
-
-cdef struct Cursor:
-    const uint8_t* p
-    Py_ssize_t at, size
-    bint bad
-
-
-cdef inline uint64_t _number(Cursor* c, int size) noexcept nogil:
-    """The next ``size`` bytes, big-endian."""
-    cdef uint64_t value = 0
-    cdef int i
-    if c.size - c.at < size:
-        c.bad = True
-        return 0
-    for i in range(size):
-        value = value << 8 | c.p[c.at + i]
-    c.at += size
-    return value
-
-
-cdef inline int32_t _int32(Cursor* c) noexcept nogil:
-    return <int32_t> _number(c, 4)
-
-
-cdef inline int64_t _int64(Cursor* c) noexcept nogil:
-    return <int64_t> _number(c, 8)
-
-
-cdef inline int32_t _uvarint(Cursor* c) noexcept nogil:
-    """Up to three bytes; longer ones are the twin's."""
-    cdef int32_t value = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while shift < 21:
-        if c.at >= c.size:
-            break
-        byte = c.p[c.at]
-        c.at += 1
-        value |= <int32_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value
-        shift += 7
-    c.bad = True
-    return 0
-
-
-cdef inline void _expect(Cursor* c, uint8_t value) noexcept nogil:
-    if c.at >= c.size or c.p[c.at] != value:
-        c.bad = True
-    c.at += 1
+    return FollowerLane(node, served, dispatcher) if served.handler is fetch and served.read is read_fetch else None
 
 
 cdef class Found:
@@ -363,32 +300,32 @@ cdef class Poll:
             runs[-1].append(one)
         cdef Py_ssize_t most = HEAD_BYTES + len(runs) * TOPIC_BYTES + len(told) * RESULT_BYTES + records
         cdef bytes whole = PyBytes_FromStringAndSize(NULL, most)
-        cdef char* out = PyBytes_AS_STRING(whole)
-        cdef Py_ssize_t at = 4
-        at = _put(out, at, <uint64_t> self.correlation_id, 4)
-        at = _put(out, at, 0, 1 + 4 + 2)  # tags, throttle time, error
-        at = _put(out, at, <uint64_t> self.session_id, 4)
-        at = _put_uvarint(out, at, len(runs) + 1)
+        cdef uint8_t* start = <uint8_t*> PyBytes_AS_STRING(whole)
+        cdef uint8_t* at = put(start + 4, <uint32_t> self.correlation_id, 4)
+        at = put(at, 0, 1 + 4 + 2)  # tags, throttle time, error
+        at = put(at, <uint32_t> self.session_id, 4)
+        at = put_uvarint(at, len(runs) + 1)
         for run in runs:
             topic_id = bytes(run[0])
-            memcpy(out + at, PyBytes_AS_STRING(topic_id), 16)
-            at = _put_uvarint(out, at + 16, len(run))
+            memcpy(at, PyBytes_AS_STRING(topic_id), len(topic_id))
+            at = put_uvarint(at + len(topic_id), len(run))
             for one in run[1:]:
-                at = _put(out, at, <uint64_t> <int64_t> one.wanted.index, 4)
-                at = _put(out, at, 0, 2)
-                at = _put(out, at, <uint64_t> one.high_watermark, 8)
-                at = _put(out, at, <uint64_t> one.last_stable_offset, 8)
-                at = _put(out, at, <uint64_t> one.log_start_offset, 8)
-                at = _put(out, at, 0, 1)  # no list of aborted transactions
-                at = _put(out, at, 0xFFFFFFFF, 4)  # no other replica
-                at = _put_uvarint(out, at, one.size + 1)
-                if one.size and not _copied(one, out + at):
+                at = put(at, <uint64_t> <int64_t> one.wanted.index, 4)
+                at = put(at, 0, 2)
+                at = put(at, <uint64_t> one.high_watermark, 8)
+                at = put(at, <uint64_t> one.last_stable_offset, 8)
+                at = put(at, <uint64_t> one.log_start_offset, 8)
+                at = put(at, 0, 1)  # no list of aborted transactions
+                at = put(at, 0xFFFFFFFF, 4)  # no other replica
+                at = put_uvarint(at, one.size + 1)
+                if one.size and not _copied(one, at):
                     return None
-                at = _put(out, at + one.size, 0, 1)
-            at = _put(out, at, 0, 1)
-        at = _put(out, at, 0, 1)
-        _put(out, 0, at - 4, 4)
-        return whole[:at]
+                at = put(at + one.size, 0, 1)
+            at = put(at, 0, 1)
+        at = put(at, 0, 1)
+        assert at - start <= most, "an answer larger than its buffer"
+        put(start, at - start - 4, 4)
+        return whole[:at - start]
 
 
 class LaneWait(Waiting):
@@ -406,12 +343,13 @@ class LaneWait(Waiting):
 cdef class FollowerLane:
     """Handles a listener's requests: some itself, the others by ``otherwise``."""
 
-    cdef object node, served, timed, otherwise, replicas, runtime
+    cdef object node, served, timed, switch, failed, otherwise, replicas, runtime
     cdef readonly int64_t taken
     """Requests that the lane has handled."""
 
-    def __init__(self, node, served, timed, otherwise):
-        self.node, self.served, self.timed, self.otherwise = node, served, timed, otherwise
+    def __init__(self, node, served, dispatcher):
+        self.node, self.served, self.otherwise = node, served, dispatcher.handle
+        self.timed, self.switch, self.failed = dispatcher.timed, dispatcher.switch, dispatcher.failed
         self.replicas, self.runtime = node.replicas, node.runtime
 
     def __call__(self, connection, frame):
@@ -422,7 +360,7 @@ cdef class FollowerLane:
         try:
             p = <const uint8_t*> view.buf
             if view.len >= 4 and not p[0] and p[1] == FETCH and not p[2] and FIRST_VERSION <= p[3] <= LAST_VERSION:
-                outgoing = self._begin(connection, p, view.len)
+                outgoing = self._begin(connection, frame, p, view.len)
         finally:
             PyBuffer_Release(&view)
         if outgoing is None:
@@ -430,27 +368,25 @@ cdef class FollowerLane:
         self.taken += 1
         return outgoing
 
-    cdef object _begin(self, connection, const uint8_t* p, Py_ssize_t size):
-        cdef Cursor c = Cursor(p, 2, size, False)
+    cdef object _begin(self, connection, frame, const uint8_t* p, Py_ssize_t size):
+        cdef Cursor c = Cursor(<uint8_t*> p + 2, <uint8_t*> p + size, False)
         cdef int32_t max_wait_ms, min_bytes, max_bytes, topics, parts, i, j
         cdef int64_t replica_id, replica_epoch
-        cdef Py_ssize_t client_at, client_size
+        cdef uint8_t* at
         cdef Poll poll = Poll.__new__(Poll)
-        poll.version = <int16_t> _number(&c, 2)
-        poll.correlation_id = _int32(&c)
-        client_size = <int16_t> _number(&c, 2)
-        client_at = c.at
-        if c.bad or client_size < 0 or size - client_at < client_size:
+        poll.version = int16(&c)
+        poll.correlation_id = int32(&c)
+        poll.client_id = text(&c, int16(&c))
+        if poll.client_id is None:
             return None
-        for i in range(client_size):
-            if p[client_at + i] >= 0x80:  # perhaps no text
-                return None
-        c.at += client_size
-        _expect(&c, 0)
-        max_wait_ms, min_bytes, max_bytes = _int32(&c), _int32(&c), _int32(&c)
-        _expect(&c, 0)
-        poll.session_id, poll.epoch = _int32(&c), _int32(&c)
-        if c.bad or poll.epoch <= 0:
+        expect(&c, 0)
+        max_wait_ms = int32(&c)
+        min_bytes = int32(&c)
+        max_bytes = int32(&c)
+        expect(&c, 0)
+        poll.session_id = int32(&c)
+        poll.epoch = int32(&c)
+        if c.odd or poll.epoch <= 0:
             return None
         replicas = self.replicas
         session = replicas.sessions.continued_by_follower(poll.session_id, poll.epoch)
@@ -458,35 +394,36 @@ cdef class FollowerLane:
             return None
         partitions = session.partitions
         named = {}
-        topics = _uvarint(&c) - 1
+        topics = uvarint(&c) - 1
         for i in range(topics):
-            if c.size - c.at < 16:
+            at = take(&c, 16)
+            if at == NULL:
                 return None
-            topic_id = PyBytes_FromStringAndSize(<const char*> c.p + c.at, 16)
-            c.at += 16
-            parts = _uvarint(&c) - 1
+            topic_id = PyBytes_FromStringAndSize(<const char*> at, 16)
+            parts = uvarint(&c) - 1
             if parts < 0:
                 return None
             for j in range(parts):
-                asked = (_int32(&c), _int32(&c), _int64(&c), _int32(&c), _int64(&c), _int32(&c))
-                _expect(&c, 0)
-                if c.bad:
+                asked = (int32(&c), int32(&c), int64(&c), int32(&c), int64(&c), int32(&c))
+                expect(&c, 0)
+                if c.odd:
                     return None
                 wanted = partitions.get((topic_id, asked[0]))
                 if wanted is None:
                     return None
                 named[wanted] = asked
-            _expect(&c, 0)
+            expect(&c, 0)
         # No forgotten topics, no rack; one tag, of 13 bytes: the follower.
-        _expect(&c, 1)
-        _expect(&c, 1)
-        _expect(&c, 1)
-        _expect(&c, 1)
-        _expect(&c, 13)
-        replica_id, replica_epoch = _int32(&c), _int64(&c)
-        _expect(&c, 0)
+        expect(&c, 1)
+        expect(&c, 1)
+        expect(&c, 1)
+        expect(&c, 1)
+        expect(&c, 13)
+        replica_id = int32(&c)
+        replica_epoch = int64(&c)
+        expect(&c, 0)
         caller = session.caller
-        if c.bad or topics < 0 or c.at != c.size or replica_id != <int64_t> caller.broker_id:
+        if c.odd or topics < 0 or c.at != c.end or replica_id != <int64_t> caller.broker_id:
             return None
         due = list(session.due)
         for wanted in named:
@@ -501,7 +438,6 @@ cdef class FollowerLane:
             if not _is_plain(wanted.partition, caller, replica_epoch, epoch, offset, last):
                 return None
         poll.lane, poll.connection, poll.session, poll.caller = self, connection, session, caller
-        poll.client_id = PyUnicode_DecodeASCII(<const char*> p + client_at, client_size, NULL)
         access = self.node.access
         if access is not None:
             poll.gate, poll.acls = ReadGate(poll.context(), access, follower=True), access.version
@@ -509,18 +445,19 @@ cdef class FollowerLane:
                 return None
         poll.max_bytes = min(max_bytes, <int64_t> self.node.config.fetch_max_bytes)
         poll.min_bytes = min(min_bytes, poll.max_bytes)
-        return self._take(poll, named, due, max_wait_ms, replica_epoch)
+        return self._take(poll, frame, named, due, max_wait_ms, replica_epoch)
 
-    cdef object _take(self, Poll poll, dict named, list due, int32_t max_wait_ms, int64_t replica_epoch):
+    cdef object _take(self, Poll poll, frame, dict named, list due, int32_t max_wait_ms, int64_t replica_epoch):
         """The fetch is the lane's."""
         served = self.served
         served.requests[poll.version] += 1
+        count_request(&accounts, poll.connection, self.switch, FETCH, poll.client_id)
         served.left -= 1
-        timed = None if served.left else self.timed(poll.connection, served, _FOLLOWERS)
+        timed = None if served.left else self.timed(poll.connection, served, _FOLLOWERS, 0, poll.version)
         try:
             outgoing = self._outgoing(poll, named, due, max_wait_ms, replica_epoch)
         except Exception as error:
-            outgoing = refused(poll.context(), as_kafka_error(error), due)
+            outgoing = self.failed(poll.connection, served, frame, error)
         return outgoing if timed is None else timed.follow(outgoing)
 
     cdef object _outgoing(self, Poll poll, dict named, list due, int32_t max_wait_ms, int64_t replica_epoch):
@@ -560,24 +497,7 @@ cdef bint _is_plain(partition, caller, replica_epoch, epoch, int64_t offset, las
     return not partition.host.brokers.is_replaced(caller.broker_id, replica_epoch)
 
 
-cdef inline Py_ssize_t _put(char* out, Py_ssize_t at, uint64_t value, int size) noexcept nogil:
-    """Writes ``size`` bytes, big-endian; the place after them."""
-    cdef int i
-    for i in range(size):
-        out[at + i] = <char> <uint8_t> (value >> (8 * (size - 1 - i)))
-    return at + size
-
-
-cdef inline Py_ssize_t _put_uvarint(char* out, Py_ssize_t at, uint64_t value) noexcept nogil:
-    while value >= 0x80:
-        out[at] = <char> <uint8_t> (value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    out[at] = <char> <uint8_t> value
-    return at + 1
-
-
-cdef bint _copied(Found one, char* into) except -1:
+cdef bint _copied(Found one, uint8_t* into) except -1:
     """Copies the records from the page cache; False when they have to be sent from the file."""
     if type(one.file) is not DiskFile:
         return False
@@ -585,6 +505,7 @@ cdef bint _copied(Found one, char* into) except -1:
         descriptor = one.file.descriptor()
     except OSError:
         return False
-    if descriptor.in_memory is not None:  # its file system does not say what is cached
+    in_memory = descriptor.in_memory
+    if in_memory is False:  # its file system does not say what is cached
         return False
-    return tidelog_read_cached(descriptor.fd, into, one.size, one.position) == one.size
+    return tidelog_read_cached(descriptor.fd, <char*> into, one.size, one.position, in_memory is True) == one.size

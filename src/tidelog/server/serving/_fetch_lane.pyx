@@ -13,14 +13,18 @@ docs/internals/native-lane.md says what is taken.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+
+from tidelog.broker._lane cimport (
+    Accounts, Cursor, accounts_of, count_request, expect, int16, int32, int64, put, put_uvarint, take, text,
+    tidelog_read_cached, uvarint,
+)
 
 from tidelog.broker.answer_types import Waiting
 from tidelog.broker.apis.records.fetch import fetch, proceed, refused
 from tidelog.broker.apis.records.readable import ReadGate
-from tidelog.broker.request import RequestContext
+from tidelog.broker.request import RequestContext, Session
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID
@@ -33,23 +37,6 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 from tidelog.server.disk import DiskFile
 from tidelog.storage.reading import read_segment
-
-cdef extern from *:
-    """
-    #ifdef __linux__
-    #include <sys/uio.h>
-    /* Bytes read from the page cache alone; fewer, or -1, when they are not there or cannot be had this way. */
-    static Py_ssize_t tidelog_read_cached(int fd, char *into, Py_ssize_t size, long long position, int in_memory) {
-        struct iovec one = {into, (size_t) size};
-        return preadv2(fd, &one, 1, (off_t) position, in_memory ? 0 : RWF_NOWAIT);
-    }
-    #else
-    static Py_ssize_t tidelog_read_cached(int fd, char *into, Py_ssize_t size, long long position, int in_memory) {
-        return -1;
-    }
-    #endif
-    """
-    Py_ssize_t tidelog_read_cached(int fd, char* into, Py_ssize_t size, long long position, int in_memory) nogil
 
 cdef enum:
     FETCH = 1
@@ -67,83 +54,19 @@ cdef enum:
 _READ, _TOPIC = AclOperation.READ, ResourceType.TOPIC
 _NONE, _SUPERSEDED = ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH
 _CONSUMERS = FetchView()
+cdef Accounts accounts = accounts_of(Session)
 
 
-def fetch_lane(node, served, timed, clock_ns):
+def fetch_lane(node, served, dispatcher):
     """The lane of a dispatcher; None where requests have another handler than the one that it stands for: faults of a test, or
     client quotas, which bound what a fetch may read."""
-    return FetchLane(node, served, timed, clock_ns) if served.handler is fetch and served.read is read_fetch else None
-
-
-cdef struct Cursor:
-    const uint8_t* p
-    Py_ssize_t at, size
-    bint bad
-
-
-cdef inline uint64_t _number(Cursor* c, int size) noexcept nogil:
-    """The next ``size`` bytes, big-endian."""
-    cdef uint64_t value = 0
-    cdef int i
-    if c.size - c.at < size:
-        c.bad = True
-        return 0
-    for i in range(size):
-        value = value << 8 | c.p[c.at + i]
-    c.at += size
-    return value
-
-
-cdef inline int32_t _int32(Cursor* c) noexcept nogil:
-    return <int32_t> <uint32_t> _number(c, 4)
-
-
-cdef inline int64_t _int64(Cursor* c) noexcept nogil:
-    return <int64_t> _number(c, 8)
-
-
-cdef inline int32_t _uvarint(Cursor* c) noexcept nogil:
-    """Up to three bytes; longer ones are the twin's."""
-    cdef int32_t value = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while shift < 21:
-        if c.at >= c.size:
-            break
-        byte = c.p[c.at]
-        c.at += 1
-        value |= <int32_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value
-        shift += 7
-    c.bad = True
-    return 0
-
-
-cdef inline void _expect(Cursor* c, uint8_t value) noexcept nogil:
-    if c.at >= c.size or c.p[c.at] != value:
-        c.bad = True
-    c.at += 1
-
-
-cdef inline object _text(Cursor* c, Py_ssize_t length):
-    """UTF-8; None when it is not."""
-    if length < 0 or c.size - c.at < length:
-        c.bad = True
-        return None
-    c.at += length
-    try:
-        return PyUnicode_DecodeUTF8(<const char*> c.p + c.at - length, length, NULL)
-    except UnicodeDecodeError:
-        c.bad = True
-        return None
+    return FetchLane(node, served, dispatcher) if served.handler is fetch and served.read is read_fetch else None
 
 
 cdef struct Request:
     int16_t version
     int32_t correlation_id, max_wait_ms, min_bytes, max_bytes, session_id, epoch
     int8_t isolation
-    Py_ssize_t client_at, client_size
 
 
 cdef class Part:
@@ -192,16 +115,17 @@ cdef class Part:
             return True
         if segment.rotten:
             return False
-        if upto == end and segment is files.segments.active:
-            self.position = segment.recent_position(self.offset)
-            self.size = <int64_t> segment.size - self.position
-            if self.position >= 0 and 0 < self.size <= left:
-                self.records_file = segment.file
-                return True
-            self.size = 0
         try:
+            if upto == end and segment is files.segments.active:
+                self.position = segment.recent_position(self.offset)
+                self.size = <int64_t> segment.size - self.position
+                if self.position >= 0 and 0 < self.size <= left:
+                    self.records_file = segment.file
+                    return True
+                self.size = 0
             found = read_segment(segment, self.offset, left, upto, min_one)
         except OSError:
+            self.size = 0
             return False
         if found is None or found.error:
             return False
@@ -494,24 +418,7 @@ cdef object _found(Part part, bint committed):
     return found
 
 
-cdef inline Py_ssize_t _put(char* out, Py_ssize_t at, uint64_t value, int size) noexcept nogil:
-    """Writes ``size`` bytes, big-endian; the place after them."""
-    cdef int i
-    for i in range(size):
-        out[at + i] = <char> <uint8_t> (value >> (8 * (size - 1 - i)))
-    return at + size
-
-
-cdef inline Py_ssize_t _put_uvarint(char* out, Py_ssize_t at, uint64_t value) noexcept nogil:
-    while value >= 0x80:
-        out[at] = <char> <uint8_t> (value & 0x7F | 0x80)
-        value >>= 7
-        at += 1
-    out[at] = <char> <uint8_t> value
-    return at + 1
-
-
-cdef bint _copy(Part part, char* into) except -1:
+cdef bint _copy(Part part, uint8_t* into) except -1:
     """Copies the records from the page cache; False when they have to be sent from the file."""
     if type(part.records_file) is not DiskFile:
         return False
@@ -522,15 +429,16 @@ cdef bint _copy(Part part, char* into) except -1:
     in_memory = descriptor.in_memory
     if in_memory is False:
         return False
-    return tidelog_read_cached(descriptor.fd, into, part.size, part.position, in_memory is True) == part.size
+    return tidelog_read_cached(descriptor.fd, <char*> into, part.size, part.position, in_memory is True) == part.size
 
 
 cdef list _encoded(Request* r, int32_t session_id, list told, bint committed):
     """The frame: one piece, or pieces with slices of files between them."""
     cdef Part part
     cdef Part first
-    cdef char* out
-    cdef Py_ssize_t at, room = HEAD_BYTES, inline_bytes = 0, i, j, count = len(told), topics = 0, begin, total, sliced = 0
+    cdef uint8_t* start
+    cdef uint8_t* at
+    cdef Py_ssize_t room = HEAD_BYTES, inline_bytes = 0, i, j, count = len(told), topics = 0, begin, cut, sliced = 0
     cdef bint by_id = r.version >= BY_ID_FROM
     first = None
     for part in told:
@@ -543,12 +451,12 @@ cdef list _encoded(Request* r, int32_t session_id, list told, bint committed):
             first = part
             room += TOPIC_BYTES + (0 if by_id else 4 * <Py_ssize_t> len(part.topic))
     frame = PyByteArray_FromStringAndSize(NULL, room + inline_bytes)
-    out = PyByteArray_AS_STRING(frame)
+    start = <uint8_t*> PyByteArray_AS_STRING(frame)
     cuts = []
-    at = _put(out, 4, <uint32_t> r.correlation_id, 4)
-    at = _put(out, at, 0, 1 + 4 + 2)  # no tags of the header, no throttle time, no error
-    at = _put(out, at, <uint32_t> session_id, 4)
-    at = _put_uvarint(out, at, topics + 1)
+    at = put(start + 4, <uint32_t> r.correlation_id, 4)
+    at = put(at, 0, 1 + 4 + 2)  # no tags of the header, no throttle time, no error
+    at = put(at, <uint32_t> session_id, 4)
+    at = put_uvarint(at, topics + 1)
     i = 0
     while i < count:
         first = told[i]
@@ -558,58 +466,55 @@ cdef list _encoded(Request* r, int32_t session_id, list told, bint committed):
             if part.topic_id != first.topic_id or part.topic != first.topic:
                 break
             j += 1
-        if by_id:
-            topic_id = first.topic_id
-            memcpy(out + at, <const char*> <bytes> topic_id, 16)
-            at += 16
-        else:
-            name = (<str> first.topic).encode()
-            at = _put_uvarint(out, at, len(name) + 1)
-            memcpy(out + at, <const char*> <bytes> name, len(name))
-            at += len(name)
-        at = _put_uvarint(out, at, j - i + 1)
+        name = <bytes?> bytes(first.topic_id) if by_id else (<str?> first.topic).encode()
+        if not by_id:
+            at = put_uvarint(at, len(name) + 1)
+        memcpy(at, <const char*> <bytes> name, len(name))
+        at = put_uvarint(at + len(name), j - i + 1)
         while i < j:
             part = told[i]
             i += 1
-            at = _put(out, at, <uint32_t> part.index, 4)
-            at = _put(out, at, 0, 2)
-            at = _put(out, at, <uint64_t> part.high_watermark, 8)
-            at = _put(out, at, <uint64_t> part.last_stable_offset, 8)
-            at = _put(out, at, <uint64_t> part.log_start_offset, 8)
-            at = _put(out, at, 1 if committed else 0, 1)  # no aborted transactions, and null
-            at = _put(out, at, 0xFFFFFFFF, 4)
-            at = _put_uvarint(out, at, part.size + 1)
-            if part.copied and _copy(part, out + at):
+            at = put(at, <uint32_t> part.index, 4)
+            at = put(at, 0, 2)
+            at = put(at, <uint64_t> part.high_watermark, 8)
+            at = put(at, <uint64_t> part.last_stable_offset, 8)
+            at = put(at, <uint64_t> part.log_start_offset, 8)
+            at = put(at, 1 if committed else 0, 1)  # no aborted transactions, and null
+            at = put(at, 0xFFFFFFFF, 4)
+            at = put_uvarint(at, part.size + 1)
+            if part.copied and _copy(part, at):
                 at += part.size
             elif part.size:
-                cuts.append((at, FileSlice(part.records_file, part.position, part.size)))
+                cuts.append((at - start, FileSlice(part.records_file, part.position, part.size)))
                 sliced += part.size
-            at = _put(out, at, 0, 1)
-        at = _put(out, at, 0, 1)
-    at = _put(out, at, 0, 1)
-    assert at <= room + inline_bytes, "an answer larger than its buffer"
-    _put(out, 0, <uint32_t> (at + sliced - 4), 4)
+            at = put(at, 0, 1)
+        at = put(at, 0, 1)
+    at = put(at, 0, 1)
+    assert at - start <= room + inline_bytes, "an answer larger than its buffer"
+    put(start, <uint32_t> (at - start + sliced - 4), 4)
     if not cuts:
-        PyByteArray_Resize(frame, at)
+        PyByteArray_Resize(frame, at - start)
         return [frame]
     parts = []
     begin = 0
     for cut, records in cuts:
-        parts.append(PyBytes_FromStringAndSize(out + begin, <Py_ssize_t> cut - begin))
+        parts.append(PyBytes_FromStringAndSize(<char*> start + begin, cut - begin))
         parts.append(records)
         begin = cut
-    parts.append(PyBytes_FromStringAndSize(out + begin, at - begin))
+    parts.append(PyBytes_FromStringAndSize(<char*> start + begin, at - start - begin))
     return parts
 
 
 cdef class FetchLane:
     """In front of a dispatcher."""
 
-    cdef object node, served, timed, clock_ns, replicas, runtime
+    cdef object node, served, timed, clock_ns, switch, failed, replicas, runtime
     cdef int16_t last
 
-    def __init__(self, node, served, timed, clock_ns):
-        self.node, self.served, self.timed, self.clock_ns = node, served, timed, clock_ns
+    def __init__(self, node, served, dispatcher):
+        self.node, self.served = node, served
+        self.timed, self.clock_ns = dispatcher.timed, dispatcher.clock_ns
+        self.switch, self.failed = dispatcher.switch, dispatcher.failed
         self.last = served.last
         self.replicas = node.replicas
         self.runtime = node.runtime
@@ -621,9 +526,10 @@ cdef class FetchLane:
         cdef LaneFetch fetch
         PyObject_GetBuffer(frame, &buffer, PyBUF_SIMPLE)
         try:
-            if buffer.len < 12 or (<const uint8_t*> buffer.buf)[0] != 0 or (<const uint8_t*> buffer.buf)[1] != FETCH:
+            c.at, c.odd = <uint8_t*> buffer.buf, False
+            c.end = c.at + buffer.len
+            if int16(&c) != FETCH or c.odd:
                 return None
-            c.p, c.at, c.size, c.bad = <const uint8_t*> buffer.buf, 2, buffer.len, False
             fetch = LaneFetch.__new__(LaneFetch)
             fetch.connection = session
             named = self.read(&c, fetch)
@@ -631,58 +537,61 @@ cdef class FetchLane:
                 return None
         finally:
             PyBuffer_Release(&buffer)
-        return self.fetched(fetch, named)
+        return self.fetched(fetch, named, frame)
 
     cdef list read(self, Cursor* c, LaneFetch fetch):
         """The partitions that the request names, as (topic's name or id, what is asked); None for what is the twin's."""
         cdef Request* r = &fetch.request
         cdef int32_t topics, partitions, length, state
+        cdef uint8_t* at
         cdef list named = []
-        r.version = <int16_t> _number(c, 2)
+        r.version = int16(c)
         if not FIRST_FLEXIBLE <= r.version <= self.last:
             return None
-        r.correlation_id = _int32(c)
-        length = <int16_t> _number(c, 2)
+        r.correlation_id = int32(c)
+        length = int16(c)
         if length >= 0:
-            fetch.client_id = _text(c, length)
+            fetch.client_id = text(c, length)
         elif length != -1:
             return None
-        _expect(c, 0)
-        state = _int32(c) if r.version < STATE_IN_TAG_FROM else -1
-        r.max_wait_ms, r.min_bytes, r.max_bytes = _int32(c), _int32(c), _int32(c)
-        r.isolation = <int8_t> _number(c, 1)
-        r.session_id, r.epoch = _int32(c), _int32(c)
-        topics = _uvarint(c) - 1
-        if c.bad or state != -1 or topics < 0:
+        expect(c, 0)
+        state = int32(c) if r.version < STATE_IN_TAG_FROM else -1
+        r.max_wait_ms = int32(c)
+        r.min_bytes = int32(c)
+        r.max_bytes = int32(c)
+        at = take(c, 1)
+        r.isolation = 0 if at == NULL else <int8_t> at[0]
+        r.session_id = int32(c)
+        r.epoch = int32(c)
+        topics = uvarint(c) - 1
+        if c.odd or state != -1 or topics < 0:
             return None
         while topics > 0:
             topics -= 1
             if r.version >= BY_ID_FROM:
-                if c.size - c.at < 16:
-                    return None
-                topic = <object> PyBytes_FromStringAndSize(<const char*> c.p + c.at, 16)
-                c.at += 16
+                at = take(c, 16)
+                topic = None if at == NULL else <object> PyBytes_FromStringAndSize(<const char*> at, 16)
             else:
-                length = _uvarint(c) - 1
-                topic = _text(c, length) if length <= LONGEST_NAME else None
-            partitions = _uvarint(c) - 1
-            if c.bad or topic is None or partitions < 0 or partitions > (c.size - c.at) // 33:
+                length = uvarint(c) - 1
+                topic = text(c, length) if length <= LONGEST_NAME else None
+            partitions = uvarint(c) - 1
+            if c.odd or topic is None or partitions < 0:
                 return None
-            while partitions > 0:
+            while partitions > 0 and not c.odd:
                 partitions -= 1
-                named.append((topic, (_int32(c), _int32(c), _int64(c), _int32(c), _int64(c), _int32(c))))
-                _expect(c, 0)
-            _expect(c, 0)
-        _expect(c, 1)  # nothing forgotten
-        length = _uvarint(c) - 1
-        if length != 0 and (self.replicas.rack_aware or _text(c, length) is None):
+                named.append((topic, (int32(c), int32(c), int64(c), int32(c), int64(c), int32(c))))
+                expect(c, 0)
+            expect(c, 0)
+        expect(c, 1)  # nothing forgotten
+        length = uvarint(c) - 1
+        if length != 0 and (self.replicas.rack_aware or text(c, length) is None):
             return None
-        _expect(c, 0)
-        if c.bad or c.at != c.size:
+        expect(c, 0)
+        if c.odd or c.at != c.end:
             return None
         return named
 
-    cdef object fetched(self, LaneFetch fetch, list wanted):
+    cdef object fetched(self, LaneFetch fetch, list wanted, frame):
         """Looks at what the request means; takes it when all of it is usual."""
         cdef Request* r = &fetch.request
         cdef dict named = {}
@@ -703,9 +612,13 @@ cdef class FetchLane:
             return None
         served = self.served
         served.requests[r.version] += 1
+        count_request(&accounts, fetch.connection, self.switch, FETCH, fetch.client_id)
         left = served.left = served.left - 1
-        timed = None if left else self.timed(fetch.connection, served, _CONSUMERS, begun_ns)
-        outgoing = fetch.take(named, self.runtime.even_ms())
+        timed = None if left else self.timed(fetch.connection, served, _CONSUMERS, begun_ns, r.version)
+        try:
+            outgoing = fetch.take(named, self.runtime.even_ms())
+        except Exception as error:
+            outgoing = self.failed(fetch.connection, served, frame, error)
         return outgoing if timed is None else timed.follow(outgoing)
 
     cdef bint find_in_session(self, LaneFetch fetch, list wanted, dict named) except -1:

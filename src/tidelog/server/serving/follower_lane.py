@@ -16,8 +16,8 @@ from tidelog.broker.request import Session
 from tidelog.protocol.api_keys import ApiKey
 
 Handle: TypeAlias = Callable[[Session, memoryview], Any]
-MakeLane: TypeAlias = Callable[[Node, Any, Any, Handle], Handle | None]
-"""Makes a lane of (the node, the row of Fetch, what makes stopwatches, what handles all other requests); None where requests have
+MakeLane: TypeAlias = Callable[[Node, Any, Dispatcher], Handle | None]
+"""Makes a lane of (the node, the row of Fetch, the dispatcher, which handles all other requests); None where requests have
 another handler than the one that the lane stands for."""
 
 
@@ -36,5 +36,5 @@ def compiled() -> MakeLane | None:
 def with_follower_lane(node: Node, dispatcher: Dispatcher) -> Handle:
     """What handles a listener's requests: the lane before the dispatcher, or the dispatcher alone."""
     make, row = compiled(), dispatcher.row(ApiKey.FETCH)
-    lane = make(node, *row, dispatcher.handle) if make is not None and row is not None else None
+    lane = make(node, row, dispatcher) if make is not None and row is not None else None
     return dispatcher.handle if lane is None else lane

@@ -40,17 +40,21 @@ def test_no_lane_stands_for_another_handler() -> None:
     if make is None:
         pytest.skip("not compiled")
     served: Any = type("Served", (), {"handler": print, "read": None})
-    assert make(node(), served, None, print) is None
+    assert make(node(), served, Dispatcher(node(), BROKER_APIS)) is None
 
 
 def test_what_is_not_the_lanes_goes_on_to_the_dispatcher() -> None:
     make = compiled()
     if make is None:
         pytest.skip("not compiled")
-    row = Dispatcher(node(), BROKER_APIS).row(ApiKey.FETCH)
-    assert row is not None
     seen: list[Any] = []
-    lane = make(node(), *row, lambda session, frame: seen.append((session, bytes(frame))) or "answered")
+
+    class Seen(Dispatcher):
+        def handle(self, session: Any, frame: memoryview, begun: Any = None) -> Any:
+            return seen.append((session, bytes(frame))) or "answered"
+
+    dispatcher = Seen(node(), BROKER_APIS)
+    lane: Any = make(node(), dispatcher.row(ApiKey.FETCH), dispatcher)
     session: Any = "session"
     for frame in (b"", b"\0\0\0\x0c", b"\0\1\0\x11", b"\0\1\0\x11" + bytes(80)):
         assert lane(session, memoryview(frame)) == "answered" and seen[-1] == (session, frame)
