@@ -189,7 +189,43 @@ def test_g12_a_member_that_never_commits(world: World) -> None:
     world.create()
     world.produce(10)
     world.reader(10)
-    assert world.cause() == "G12"
+    assert world.notes() == ["G12"], "with auto.offset.reset=latest it would have had nothing to read"
+    assert world.cause(lambda: world.produce(10)) == "G12"
+
+
+def test_g13_offsets_that_wait_for_a_transaction(world: World) -> None:
+    world.create()
+    world.produce(10)
+    consumer = world.reader(3)
+    world.commit(consumer, 3)
+    producer = Producer({"bootstrap.servers": world.servers, "transactional.id": "exactly-once"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    offsets = [TopicPartition(world.topic, 0, 5)]
+    producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+    verdict = world.verdict()
+    assert verdict.primary is not None
+    assert (verdict.primary.cause, verdict.contributing) == ("G13", ())
+    assert verdict.primary.evidence == (f"{world.topic}-0: committed 3, 7 records behind",)
+    producer.commit_transaction(30)
+    assert world.cause() == "G4"
+
+
+def test_the_marker_behind_the_last_record_is_no_lag(world: World) -> None:
+    """A program that commits the offset behind each record stays one behind the end of a transactional topic."""
+    world.create()
+    producer = Producer({"bootstrap.servers": world.servers, "transactional.id": "marked"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(world.topic, b"one", partition=0)
+    producer.commit_transaction(30)
+    world.commit(world.reader(1, isolation_level="read_committed"), 1)
+    verdict = world.verdict()
+    assert (verdict.primary, verdict.lag) == (None, 0)
+    producer.begin_transaction()
+    producer.produce(world.topic, b"two", partition=0)
+    producer.commit_transaction(30)
+    assert world.cause() == "G4", "a record and two markers"
 
 
 def test_p2_too_few_replicas_to_write(world: World) -> None:

@@ -182,7 +182,7 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     # releases the interpreter, and would otherwise wait that long to get it back.
     sys.setswitchinterval(SWITCH_S)
     seconds = time.perf_counter() - began
-    line = ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds)
+    line = ready_line(node, seconds, alone=link is None) if isinstance(node, Node) else node.ready_line(seconds)
     if link is None:
         print(line, flush=True)
     else:

@@ -20,13 +20,21 @@ from tidelog.client.connection import UnsupportedByBroker
 from tidelog.console.group_facts import HeldBy, MemberFacts, PartitionFacts, Sample
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from tidelog.model.ports import Buffer
 from tidelog.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tidelog.protocol.messages.describe_groups import DescribeGroupsRequest
 from tidelog.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tidelog.records.batch import CorruptBatch, iter_headers
 
 READ_COMMITTED: Final = 1
 MIN_ISR: Final = "min.insync.replicas"
+MOST_MARKERS: Final = 8
+"""A longer lag is not looked at: it has records."""
+MOST_LOOKED_AT: Final = 50
+"""Partitions."""
+MARKER_BYTES: Final = 16_384
 _COORDINATOR_ERRORS: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -37,7 +45,8 @@ def sample(group_id: str, now_ms: int) -> Call[Sample]:
     """One sample. KafkaError: GROUP_ID_NOT_FOUND when there is no such group, or an error that is none of the coordinator's."""
     try:
         found = yield from _group(group_id, now_ms)
-        offsets = yield from groups.committed(group_id)
+        settled = yield from groups.committed(group_id)
+        offsets = yield from groups.committed(group_id, stable=False)
     except KafkaError as error:
         if error.code in _COORDINATOR_ERRORS:
             return Sample(now_ms, coordinator_error=error.code.name)
@@ -58,11 +67,13 @@ def sample(group_id: str, now_ms: int) -> Call[Sample]:
             if at in offsets or at in read:
                 partitions[at] = PartitionFacts(part.leader_id, tuple(part.replica_nodes), tuple(part.isr_nodes), least)
     partitions = {
-        at: replace(part, committed=None if at not in offsets else offsets[at].offset) for at, part in partitions.items()
+        at: replace(part, committed=offsets[at].offset, pending=at not in settled) if at in offsets else part
+        for at, part in partitions.items()
     }
+    ids = {topic.name or "": topic.topic_id for topic in described}
     return replace(
         found,
-        partitions=(yield from _with_offsets(partitions)),
+        partitions=(yield from _without_markers((yield from _with_offsets(partitions)), ids)),
         missing_topics=missing,
         topics=frozenset(topic.name or "" for topic in everything),
     )
@@ -164,6 +175,50 @@ def _with_offsets(partitions: Mapping[Partition, PartitionFacts]) -> Call[dict[P
     held = [at for at, part in found.items() if part.stable is not None and part.end is not None and part.stable < part.end]
     holders = (yield from _holders({at: found[at] for at in held})) if held else {}
     return {at: replace(part, held_by=holders.get(at)) for at, part in found.items()}
+
+
+def _without_markers(
+    partitions: Mapping[Partition, PartitionFacts], ids: Mapping[str, bytes]
+) -> Call[dict[Partition, PartitionFacts]]:
+    """Says where a short lag is one of markers alone: a program that commits the offset behind its last record stays before the
+    marker of that transaction."""
+    found = dict(partitions)
+    short = [
+        at for at, part in partitions.items() if part.leader >= 0 and 0 < part.lag <= MOST_MARKERS and part.stable == part.end
+    ]
+    for at in sorted(short)[:MOST_LOOKED_AT]:
+        try:
+            only = yield from _only_markers(at, partitions[at], ids.get(at[0], b""))
+        except (KafkaError, UnsupportedByBroker):
+            break  # it takes READ on the topic, which one who may describe a group need not have
+        found[at] = replace(partitions[at], only_markers=only)
+    return found
+
+
+def _only_markers(at: Partition, part: PartitionFacts, topic_id: bytes) -> Call[bool]:
+    wanted = FetchPartition(partition=at[1], fetch_offset=part.committed or 0, partition_max_bytes=MARKER_BYTES)
+    topic = FetchTopic(topic=at[0], topic_id=topic_id, partitions=[wanted])
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MARKER_BYTES, topics=[topic])
+    answer = yield Ask(request, Node(part.leader), code_of=lambda answer: int(answer.error_code))
+    check(answer.error_code)
+    (got,) = (each for topic in answer.responses for each in topic.partitions)
+    check(got.error_code)
+    return markers_alone(got.records or b"", part.committed or 0, part.end or 0)
+
+
+def markers_alone(records: Buffer, begin: int, end: int) -> bool:
+    """Whether these batches have all offsets from ``begin`` to ``end``, and none of them a record for a consumer."""
+    next_offset = begin
+    try:
+        for header in iter_headers(records):
+            if header.last_offset < begin:
+                continue
+            if header.records_count and not header.is_control:
+                return False
+            next_offset = header.next_offset
+    except CorruptBatch:
+        pass  # a batch that did not fit, or is older than version 2
+    return next_offset >= end
 
 
 def _offset(answers: Mapping[Partition, Any], at: Partition) -> int | None:

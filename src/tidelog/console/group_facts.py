@@ -59,11 +59,17 @@ class PartitionFacts:
     end: int | None = None
     """The high watermark."""
     committed: int | None = None
+    pending: bool = False
+    """A transaction that is not over would set another committed offset: it waits for that."""
+    only_markers: bool = False
+    """Between the committed offset and the end lie markers of transactions alone, which no consumer is given."""
     held_by: HeldBy | None = None
 
     @property
     def lag(self) -> int:
-        """Records up to the high watermark; 0 where that is not known."""
+        """Records up to the high watermark; 0 where that is not known, or where no consumer would be given one."""
+        if self.only_markers:
+            return 0
         return 0 if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
 
@@ -100,3 +106,7 @@ class GroupFacts:
     def seconds(self) -> float:
         """The time between the two."""
         return max(0.001, (self.last.at_ms - self.first.at_ms) / 1000)
+
+    def before(self, at: Partition) -> PartitionFacts:
+        """The partition at the first look; without offsets when the group did not read it then."""
+        return self.first.partitions.get(at, PartitionFacts())

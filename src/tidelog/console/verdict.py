@@ -18,7 +18,9 @@ class Finding:
     command: str = ""
     """A command that helps, or shows more; empty where there is none."""
     alarm: bool = True
-    """False for what looks odd and is normal."""
+    """False for what looks odd and is normal, and for what is not certain."""
+    certain: bool = True
+    """False where it cannot be told from here whether it is a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Verdict:
                 "evidence": list(finding.evidence),
                 "advice": finding.advice,
                 "command": finding.command or None,
+                "certain": finding.certain,
             }
 
         return {

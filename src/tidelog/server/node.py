@@ -302,8 +302,10 @@ def _hostname() -> str:
     return name
 
 
-def ready_line(node: Node, seconds: float) -> str:
-    """Printed once clients are served."""
+def ready_line(node: Node, seconds: float, *, alone: bool = True) -> str:
+    """Printed once clients are served; ``alone``: by this node, and not by an installation that has a line of its own."""
     where = ", ".join(str(point) for point in node.config.advertised(node.ports, _hostname()))
     dirs = ", ".join(os.path.relpath(each.path) if not each.path.startswith("/") else each.path for each in node.logs.dirs)
+    if not alone:
+        return f"node {node.config.node_id} serves at {where}, with its data in {dirs}, after {seconds:.2f} s"
     return f"tidelog is ready: {where} (node {node.config.node_id}, data in {dirs}, started in {seconds:.2f} s)"

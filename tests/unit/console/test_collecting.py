@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from tidelog.console.collecting import subscribed
+from tidelog.console.collecting import markers_alone, subscribed
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tidelog.records.builder import RecordData, build_batch
+from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+
+RECORD = bytes(build_batch([RecordData(None, b"x")], base_offset=10))
+MARKERS = b"".join(
+    bytes(end_txn_marker_batch(EndTxnMarker(True, 0), producer_id=7, producer_epoch=0, timestamp_ms=0, base_offset=offset))
+    for offset in (11, 12)
+)
 
 
 def test_a_classic_member_says_what_it_subscribes_to() -> None:
@@ -19,3 +27,11 @@ def test_a_newer_version_is_read_as_the_newest_known_one() -> None:
 
 def test_bytes_of_another_protocol_name_no_topic() -> None:
     assert subscribed(b"") == subscribed(b"\0") == subscribed(b"\0\1\xff\xff\xff\x7f") == frozenset()
+
+
+def test_a_lag_is_of_markers_alone_when_they_reach_the_end() -> None:
+    assert markers_alone(RECORD + MARKERS, 11, 13), "a Fetch gives the whole batch before them, too"
+    assert not markers_alone(RECORD + MARKERS, 10, 13)
+    assert not markers_alone(MARKERS, 11, 14)
+    assert not markers_alone(MARKERS[:-1], 11, 13)
+    assert not markers_alone(b"", 11, 13)

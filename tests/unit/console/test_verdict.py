@@ -15,10 +15,17 @@ def test_the_json_has_each_part_and_null_where_there_is_none() -> None:
         "watched_seconds": 5.0,
         "primary": None,
         "contributing": [],
-        "notes": [{"cause": "G7", "title": "spare", "evidence": [], "advice": "", "command": "command"}],
+        "notes": [{"cause": "G7", "title": "spare", "evidence": [], "advice": "", "command": "command", "certain": True}],
         "fine": ["a"],
         "not_visible": ["b"],
     }
     primary = Verdict("g", "Stable", 0, 5, finding, (finding,)).as_json()
     assert primary["primary"] == primary["contributing"][0]
-    assert primary["primary"] == {"cause": "P1", "title": "title", "evidence": ["proof"], "advice": "advice", "command": None}
+    assert primary["primary"] == {
+        "cause": "P1",
+        "title": "title",
+        "evidence": ["proof"],
+        "advice": "advice",
+        "command": None,
+        "certain": True,
+    }

@@ -154,6 +154,9 @@ def test_the_ready_line_says_where_and_what(tmp_path: Path) -> None:
         line = ready_line(node, 0.123)
         port = node.ports["PLAINTEXT"]
         assert line == f"tidelog is ready: PLAINTEXT://127.0.0.1:{port} (node 1, data in {tmp_path}/data, started in 0.12 s)"
+        # A script that waits for the line of an installation must not take one process for it.
+        line = ready_line(node, 0.123, alone=False)
+        assert line == f"node 1 serves at PLAINTEXT://127.0.0.1:{port}, with its data in {tmp_path}/data, after 0.12 s"
 
     with_node(tmp_path, look)
 

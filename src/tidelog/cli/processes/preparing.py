@@ -189,7 +189,8 @@ def _check_size(config: BrokerConfig, paths: tuple[str, ...], count: int) -> Non
 def _format(fs: FileSystem, first: BrokerConfig, embedded: bool, processes: Sequence[Process]) -> None:
     """Formats the log dirs of new processes for the cluster of the first one."""
     paths = processes[0].log_dirs
-    if embedded and not any(fs.exists(f"{path}/{META_PROPERTIES}") for path in paths):
+    fresh = embedded and not any(fs.exists(f"{path}/{META_PROPERTIES}") for path in paths)
+    if fresh:
         format_new(first, fs, paths, rng=_rng, now_ms=system_now_ms())
     found = [meta for path in paths if (meta := read_meta_properties(fs, path)) is not None]
     if not found:
@@ -201,7 +202,7 @@ def _format(fs: FileSystem, first: BrokerConfig, embedded: bool, processes: Sequ
             format_dirs(fs, request, rng=_rng, now_ms=system_now_ms())
         except OSError as error:
             raise ConfigError(f"log.dirs: {process.log_dirs[0]} cannot be formatted: {error.strerror}.") from error
-        if new:
+        if new and not fresh:
             log.info("node %d is new, in %s; tidelog rebalance gives it its share", process.node_id, process.log_dirs[0])
 
 

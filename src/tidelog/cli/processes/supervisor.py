@@ -121,7 +121,7 @@ class Supervisor:
                 script = self._roll()
             script = self._go_on(script)
             if self._code is None:
-                self._wait(script is not None)
+                self._wait(script is not None or self._restart)
         return self._code
 
     def _go_on(self, script: Script | None) -> Script | None:

@@ -27,9 +27,9 @@ STUCK = 3
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3600),
-    default=5.0,
+    default=6.0,
     show_default=True,
-    help="The time between the two looks: longer than the group's commit interval.",
+    help="The time between the two looks: longer than the group's commit interval, whose default is 5.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def command(group: str, bootstrap_server: str | None, command_config: str | None, seconds: float, as_json: bool) -> None:
@@ -52,35 +52,36 @@ def command(group: str, bootstrap_server: str | None, command_config: str | None
         if as_json:
             click.echo(json.dumps(verdict.as_json(), indent=2))
         else:
-            for line in text(verdict):
+            where = f" --bootstrap-server {bootstrap_server}" + (f" --command-config {command_config}" if command_config else "")
+            for line in text(verdict, where):
                 click.echo(printable(line))
         sys.exit(0 if verdict.primary is None else STUCK)
 
 
-def text(verdict: Verdict) -> Iterator[str]:
-    """The lines for a person."""
+def text(verdict: Verdict, where: str = "") -> Iterator[str]:
+    """The lines for a person. ``where``: the flags that commands need to reach the same cluster."""
     state = f"{verdict.state}, " if verdict.state else ""
     yield f"{verdict.group_id}: {state}{verdict.lag} records behind, watched for {verdict.seconds:.0f} s"
     if verdict.primary is None:
-        yield "Nothing is wrong."
+        yield "Nothing is wrong." if all(each.certain for each in verdict.notes) else "Nothing is wrong for certain."
     else:
-        yield from _finding("Cause", verdict.primary)
+        yield from _finding("Cause", verdict.primary, where)
     for each in verdict.contributing:
-        yield from _finding("Also", each)
+        yield from _finding("Also", each, where)
     for each in verdict.notes:
-        yield from _finding("No fault", each)
+        yield from _finding("No fault" if each.certain else "Not certain", each, where)
     if verdict.fine:
         yield "Checked and fine: " + "; ".join(verdict.fine)
     yield "Not visible from here: " + "; ".join(verdict.unseen)
 
 
-def _finding(what: str, finding: Finding) -> Iterator[str]:
+def _finding(what: str, finding: Finding, where: str) -> Iterator[str]:
     yield f"{what} ({finding.cause}): {finding.title}"
     for line in finding.evidence:
         yield f"  {line}"
     yield f"  -> {finding.advice}"
     if finding.command:
-        yield f"     {finding.command}"
+        yield f"     {finding.command}{where}"
 
 
 def _now_ms() -> int:

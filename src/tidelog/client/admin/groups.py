@@ -76,11 +76,13 @@ def delete(group_id: str) -> Call[None]:
     check(response.results[0].error_code)
 
 
-def committed(group_id: str) -> Call[dict[Partition, Committed]]:
-    """All committed offsets of the group; empty for an unknown group. KafkaError."""
+def committed(group_id: str, *, stable: bool = True) -> Call[dict[Partition, Committed]]:
+    """All committed offsets of the group; empty for an unknown group. KafkaError.
+
+    ``stable``: without those that a transaction which is not over would set again; otherwise they are the ones before it."""
     to = Coordinator(group_id)
     if (yield VersionOf(OffsetFetchRequest.API_KEY, to)) >= GROUPS_IN_OFFSET_FETCH_FROM:
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=True)
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=stable)
         answer = (yield Ask(request, to, code_of=_first_group)).groups[0]
     else:
         request = OffsetFetchRequest(group_id=group_id, topics=None)

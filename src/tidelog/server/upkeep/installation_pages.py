@@ -22,6 +22,8 @@ from tidelog.server.upkeep.http import Answer, Page, Reader
 
 ANSWER_S: Final = 5.0
 """How long another process may take."""
+PROBE_S: Final = 0.3
+"""How long a probe waits for the others when one process is ready: less than the second that Kubernetes waits by default."""
 MOST_BYTES: Final = 256 << 20
 FACTS_WITH_NAMES: Final = "/facts/names"
 FACTS_WITHOUT_NAMES: Final = "/facts/numbers"
@@ -83,8 +85,14 @@ class InstallationPages:
 
     async def _ready(self, reader: Reader) -> Answer:
         """200 while one process serves clients: they are led to it. The body names those that do not."""
-        answers = await self._all("/readyz")
-        ready = any(each is not None and each.status == 200 for each in answers.values())
+        asked = {node_id: asyncio.ensure_future(self._of(node_id, "/readyz")) for node_id in self._place.node_ids}
+        await asyncio.wait(asked.values(), timeout=PROBE_S)
+        if not any(_serves(each) for each in asked.values()):
+            await asyncio.wait(asked.values())
+        late = [each for each in asked.values() if each.cancel()]
+        await asyncio.gather(*late, return_exceptions=True)
+        answers = {node_id: None if each in late else each.result() for node_id, each in asked.items()}
+        ready = any(_serves(each) for each in asked.values())
         lines = [b"ready\n" if ready else b"no process serves\n"]
         for node_id, each in answers.items():
             if each is None or each.status != 200:
@@ -104,6 +112,11 @@ class InstallationPages:
                 return await _get(own_socket(self._place, node_id), path)
         except (OSError, ValueError, TimeoutError):
             return None
+
+
+def _serves(asked: asyncio.Future[Answer | None]) -> bool:
+    """Whether the process has answered that clients are served."""
+    return asked.done() and not asked.cancelled() and (answer := asked.result()) is not None and answer.status == 200
 
 
 async def _get(socket_path: str, path: str) -> Answer:

@@ -50,12 +50,12 @@ class Supervised:
         self.lines: list[str] = []
         self._rest = b""
 
-    def until(self, text: str) -> None:
-        """Read lines until one holds ``text``."""
+    def until(self, text: str, times: int = 1) -> None:
+        """Read lines until one holds ``text``, or so many do."""
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            while not any(text in line for line in self.lines):
+            while sum(text in line for line in self.lines) < times:
                 assert selector.select(STEP_S), self.lines
                 data = os.read(self.process.stdout.fileno(), 65536)
                 assert data, (text, self.lines)
@@ -139,6 +139,18 @@ def test_a_restart_takes_one_process_after_the_other_and_waits_for_each(tmp_path
         running.process.send_signal(signal.SIGTERM)
         running.until("stopped")
         assert running.process.wait(STEP_S) == 0
+
+
+def test_a_restart_asked_for_during_a_restart_follows_it_at_once(tmp_path: Path) -> None:
+    """And not at the next event, which may be the end of a process days later."""
+    with supervised(tmp_path, "", "awaited") as running:
+        running.until("node 2 hears open")
+        running.process.send_signal(signal.SIGUSR1)
+        running.until("node 2 ends")
+        running.process.send_signal(signal.SIGUSR1)
+        running.until("all processes were restarted", times=2)
+        assert len(running.order("restarting the processes")) == 2
+        assert len(running.order("node 1 ends")) == 2
 
 
 def test_a_restart_ends_at_a_process_that_does_not_come_back(tmp_path: Path) -> None:

@@ -114,6 +114,22 @@ def test_an_installation_is_ready_while_one_process_is(tmp_path: Path) -> None:
     assert asked(tmp_path, {1: "failed", 2: None}, "/livez") == Answer(200, b"live\n")
 
 
+def test_one_ready_process_answers_a_probe_although_another_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe of Kubernetes waits a second by default, and would take the whole installation out of service."""
+    monkeypatch.setattr("tidelog.server.upkeep.installation_pages.ANSWER_S", 3600)
+
+    async def run() -> Answer:
+        place = Place(1, True, -1, {}, None, str(tmp_path), (1, 2))
+        with socket.socket(socket.AF_UNIX) as stopped:
+            stopped.bind(own_socket(place, 2))
+            stopped.listen()
+            pages = InstallationPages(place, pages_of(1, "ok"), in_line, lambda reader: True).pages()
+            async with asyncio.timeout(20):
+                return await pages["/readyz"](READER)
+
+    assert asyncio.run(run()) == Answer(200, b"ready\nnode 2: down\n")
+
+
 def test_an_answer_that_is_cut_off_counts_as_none(tmp_path: Path) -> None:
     async def run() -> Answer:
         place = Place(1, True, -1, {}, None, str(tmp_path), (1, 2))
