@@ -25,12 +25,12 @@ NO_EPOCH = -1
 
 
 class MemberState(IntEnum):
-    """How far a member has reconciled with its target, as stored in records."""
+    """How far a member has reconciled with its target, as stored in records; numbered from 1, unlike those of consumer groups."""
 
-    STABLE = 0
-    UNREVOKED_TASKS = 1
+    STABLE = 1
+    UNREVOKED_TASKS = 2
     """It has not confirmed yet that it gave up tasks."""
-    UNRELEASED_TASKS = 2
+    UNRELEASED_TASKS = 3
     """It waits for tasks that others have not released yet."""
     UNKNOWN = 127
 
