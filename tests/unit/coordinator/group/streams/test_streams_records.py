@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from pathlib import Path
 
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.streams.owned_tasks import OwnedTasks
 from tidelog.coordinator.group.streams.streams_group import MemberState, StreamsGroup, StreamsMember
 from tidelog.coordinator.group.streams.streams_records import (
+    CURRENT,
+    GROUP,
+    TARGET,
+    TARGET_MEMBER,
+    TOPOLOGY,
+    StreamsRecordKey,
     current_record,
     epoch_record,
     group_tombstones,
@@ -18,13 +25,18 @@ from tidelog.coordinator.group.streams.streams_records import (
     replay_value,
     target_epoch_record,
     target_record,
+    topology_record,
 )
+from tidelog.coordinator.group.streams.streams_records import MEMBER as MEMBER_METADATA
 from tidelog.coordinator.group.streams.tasks import TaskId, Tasks
 from tidelog.protocol.messages.streams_group_current_member_assignment_value import (
     StreamsGroupCurrentMemberAssignmentValue,
     TaskIds,
 )
+from tidelog.records.batch import iter_headers
+from tidelog.records.record import iter_records
 
+GOLDEN = Path(__file__).parents[4] / "golden" / "groups" / "streams-protocol.log"
 MEMBER = StreamsMember(
     "m",
     rack_id="r",
@@ -70,15 +82,57 @@ def test_records_are_read_as_they_were_written() -> None:
     assert group.assignment_configs == {"num.standby.replicas": "1"}
 
 
-def test_the_bytes_are_kafkas() -> None:
-    """Written by Apache Kafka 4.3.1's StreamsGroupCurrentMemberAssignmentValue: lists in order, epochs in a tag."""
-    record = current_record("g", replace(MEMBER, assigned=OwnedTasks({"1": {2: 4, 0: 5}}), revoking=OwnedTasks()))
-    assert record.key == bytes.fromhex("0016 02 67 02 6d".replace(" ", ""))[:2] + record.key[2:]
-    assert record.value is not None
-    assert record.value.hex() == (
-        "0000" "00000005" "00000004" "02" "02" "0231" "03" "00000000" "00000002" "01" "00" "09" "03" "00000005" "00000004"
-        "01" "01" "01" "01" "01" "00"
-    )  # fmt: skip
+def kafkas_records() -> Iterator[tuple[StreamsRecordKey, GroupRecord]]:
+    """Every record of a streams group in a log of Kafka: two processes of two threads join and leave, with standbys, then the
+    group is deleted."""
+    data = GOLDEN.read_bytes()
+    for header in iter_headers(data):
+        if not header.is_control:
+            for record in iter_records(data, header):
+                raw = bytes(record.key or b"")
+                key = read_streams_key(int.from_bytes(raw[:2], "big"), raw[2:])
+                if key is not None:
+                    yield key, GroupRecord(raw, None if record.value is None else bytes(record.value))
+
+
+def again(group: StreamsGroup, key: StreamsRecordKey) -> GroupRecord:
+    """The record that says what the group is now."""
+    if key.type == GROUP:
+        return epoch_record(
+            key.group_id, group.epoch, group.metadata_hash, group.validated_topology_epoch, group.assignment_configs
+        )
+    if key.type == MEMBER_METADATA:
+        return member_record(key.group_id, group.members[key.member_id])
+    if key.type == TARGET:
+        return target_epoch_record(key.group_id, group.assignment_epoch, group.assignment_ms)
+    if key.type == TARGET_MEMBER:
+        return target_record(key.group_id, key.member_id, group.target[key.member_id])
+    if key.type == CURRENT:
+        return current_record(key.group_id, group.members[key.member_id])
+    assert group.topology is not None
+    return topology_record(key.group_id, group.topology)
+
+
+def test_kafkas_records_are_read_and_written_as_they_are() -> None:
+    group = StreamsGroup("word-count")
+    seen: set[int] = set()
+    states: set[MemberState] = set()
+    gone: list[tuple[int, str]] = []
+    for key, record in kafkas_records():
+        if record.value is None:
+            replay_tombstone(group, key)
+            gone.append((key.type, key.member_id))
+            continue
+        replay_value(group, key, record.value)
+        assert again(group, key) == record, key
+        seen.add(key.type)
+        states |= {member.state for member in group.members.values()}
+        if group.topology is not None:
+            group.check()
+    assert seen == {GROUP, MEMBER_METADATA, TARGET, TARGET_MEMBER, CURRENT, TOPOLOGY}
+    assert states == {MemberState.STABLE, MemberState.UNREVOKED_TASKS, MemberState.UNRELEASED_TASKS}
+    assert [kind for kind, _ in gone[-6:]] == [CURRENT, TARGET_MEMBER, MEMBER_METADATA, TARGET, GROUP, TOPOLOGY]
+    assert (group.members, group.target, group.topology) == ({}, {}, None)
 
 
 def test_the_record_of_a_member_comes_in_any_order_with_that_of_its_tasks() -> None:
