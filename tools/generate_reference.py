@@ -149,8 +149,6 @@ def api_rows(apis: Mapping[int, Route]) -> Iterable[tuple[str, ...]]:
     """Rows of a table of requests; what one is for is the first paragraph of its handler's documentation."""
     for key, route in sorted(apis.items()):
         api = route.api
-        if api.off:
-            continue
         name = registry.request_class(key).NAME.removesuffix("Request")
         told = "" if api.told == api.versions else f"{api.told[0]} to {api.told[1]}"
         doc = (loaded(route.handler).__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")

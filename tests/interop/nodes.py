@@ -30,7 +30,7 @@ FEATURES = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
     "share.version": 1,
-    "streams.version": 0,
+    "streams.version": 1,
     "transaction.version": 2,
 }
 START_LIMIT_S = 60

@@ -1,6 +1,7 @@
 """Kafka Streams and Flink, exactly once, while they and the broker are killed with -9 again and again.
 
-``python -m tests.systems.exactly_once streams --kills 30``, or ``flink``; ``--broker apache`` runs the same against Apache Kafka.
+``python -m tests.systems.exactly_once streams --kills 30``, or ``flink``; ``--broker apache`` runs the same against Apache Kafka,
+``--protocol streams`` with a streams group (KIP-1071).
 
 Streams counts words with a state store, a repartition and a changelog topic, and writes every update of every count: for each
 word the output has to be 1, 2, 3 ... n, each once, where n is how often the word was written. Flink relays records: the output
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import random
 import struct
 import subprocess
@@ -216,23 +218,32 @@ def latest_checkpoint(folder: Path) -> str:
     return str(complete[-1].parent) if complete else ""
 
 
-def apps_of(name: str, home: Path, bootstrap: str) -> list[App]:
+def apps_of(name: str, home: Path, bootstrap: str, protocol: str) -> list[App]:
     if name == "streams":
-        return [
-            App(name, home / f"streams-{number}.log", lambda number=number: [bootstrap, str(home / f"state-{number}")])  # type: ignore[misc]
-            for number in range(2)
-        ]
+
+        def arguments(number: int) -> Callable[[], list[str]]:
+            return lambda: [bootstrap, str(home / f"state-{number}"), protocol]
+
+        return [App(name, home / f"streams-{number}.log", arguments(number)) for number in range(2)]
     checkpoints = home / "checkpoints"
     return [App(name, home / "flink.log", lambda: [bootstrap, str(checkpoints), latest_checkpoint(checkpoints)])]
 
 
-def run(name: str, broker: str, kills: int, seed: int, home: Path, say: Callable[[str], None] = print) -> str:
-    """The whole of it; what was found, in a line. Raises Wrong."""
+def run(
+    name: str, broker: str, kills: int, seed: int, home: Path, say: Callable[[str], None] = print, protocol: str = "classic"
+) -> str:
+    """The whole of it; what was found, in a line. Raises Wrong. ``protocol``: the group protocol of Streams."""
     rng, victims = random.Random(seed), random.Random(seed)  # the input is made in a thread of its own
     java = JavaSide(home / "java.log") if broker == "apache" else None
     properties = {
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         "group.initial.rebalance.delay.ms": "500",
+        # Streams groups: a killed member is missed as soon as one of the classic protocol.
+        "group.streams.initial.rebalance.delay.ms": "500",
+        "group.streams.heartbeat.interval.ms": "1000",
+        "group.streams.min.heartbeat.interval.ms": "1000",
+        "group.streams.session.timeout.ms": "6000",
+        "group.streams.min.session.timeout.ms": "6000",
     }
     node = Node(broker, home / "node", java, properties, features={})
     apps: list[App] = []
@@ -243,7 +254,7 @@ def run(name: str, broker: str, kills: int, seed: int, home: Path, say: Callable
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         for future in admin.create_topics([NewTopic(topic, 4, 1) for topic in (source, target)]).values():
             future.result()
-        apps = apps_of(name, home, node.bootstrap)
+        apps = apps_of(name, home, node.bootstrap, protocol)
         for app in apps:
             app.start()
         make = (
@@ -287,13 +298,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=("streams", "flink"))
     parser.add_argument("--broker", choices=("tidelog", "apache"), default="tidelog")
+    parser.add_argument("--protocol", choices=("classic", "streams"), default="classic", help="group protocol of Streams")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix=f"tidelog-{args.name}-"))
     print(f"everything is kept in {home}", file=sys.stderr)
     try:
-        print(run(args.name, args.broker, args.kills, args.seed, home, lambda line: print(line, file=sys.stderr, flush=True)))
+        say = functools.partial(print, file=sys.stderr, flush=True)
+        print(run(args.name, args.broker, args.kills, args.seed, home, say, args.protocol))
     except Wrong as wrong:
         print(f"WRONG: {wrong}", file=sys.stderr)
         return 1

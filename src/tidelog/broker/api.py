@@ -93,9 +93,6 @@ class Api:
     """From this version on only brokers send it to each other, and no client quota counts."""
     refuse: Refusal = REGULAR
     """Builds the response for an error that a handler raised."""
-    off: bool = False
-    """Belongs to a feature that tidelog does not have: ApiVersions omits it and requests get UNSUPPORTED_VERSION, as in a
-    Kafka with the feature disabled."""
     advertised: VersionRange | None = None
     """The range in ApiVersions, where it is not ``versions``; clients take the highest version that both sides know."""
     read: Reader | None = None

@@ -26,6 +26,7 @@ from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.request import RequestContext
 from tidelog.broker.shares.share_partitions import SharePartitions
+from tidelog.broker.streams_topics import InternalStreamsTopics
 from tidelog.broker.verification_requests import TransactionQuestions
 from tidelog.model.ports import Rng
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 def advertised(apis: Mapping[int, Route]) -> dict[int, VersionRange]:
     """The version ranges for ApiVersions."""
-    return {key: apis[key].api.told for key in sorted(apis) if not apis[key].api.off}
+    return {key: apis[key].api.told for key in sorted(apis)}
 
 
 class ServingNode(Node, Protocol):
@@ -91,6 +92,8 @@ class Broker:
     """Topics whose auto-creation failed, with the time of the next attempt, in ``even_ms``."""
     creations_refused: dict[str, str] = field(default_factory=dict)
     """Why the last attempt to create an internal topic failed, by topic."""
+    streams_topics: InternalStreamsTopics = field(default_factory=InternalStreamsTopics)
+    """Internal topics of streams groups that this broker has created for clients."""
     transaction_questions: TransactionQuestions = field(init=False)
     share_partitions: SharePartitions = field(init=False)
     """The share partitions whose partition this broker leads."""

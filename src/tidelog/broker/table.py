@@ -22,21 +22,20 @@ from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import each_and_whole, regular
 from tidelog.broker.security_table import SECURITY_APIS
 from tidelog.broker.share_table import SHARE_APIS
+from tidelog.broker.streams_table import STREAMS_APIS
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.api_keys import API_FACTS, ApiKey
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.fastpath import read_fetch, read_produce
 
 if TYPE_CHECKING:
-    from tidelog.broker.apis.cluster import client_quotas, features, quorum, raft_voters, switched_off
+    from tidelog.broker.apis.cluster import client_quotas, features, quorum, raft_voters
     from tidelog.broker.apis.records import producers
     from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, partitions, reassignments
     from tidelog.broker.apis.transactions import transaction_admin
 else:
-    client_quotas, features, quorum, raft_voters, switched_off = deferred(
-        "cluster", "client_quotas", "features", "quorum", "raft_voters", "switched_off"
-    )
+    client_quotas, features, quorum, raft_voters = deferred("cluster", "client_quotas", "features", "quorum", "raft_voters")
     (producers,) = deferred("records", "producers")
     alter_configs, configs, log_dirs, partitions, reassignments = deferred(
         "topics", "alter_configs", "configs", "log_dirs", "partitions", "reassignments"
@@ -50,19 +49,6 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
     ResourceType.TRANSACTIONAL_ID,
 )
 
-
-def _off(key: ApiKey, *needs: tuple[Op, ResourceType]) -> Api:
-    """All versions of an API whose feature tidelog does not have. As in Kafka, it is refused before a permission is asked for."""
-    facts = API_FACTS[key]
-    versions = (facts.min_version, facts.stable_max)
-    return Api(key, versions, broker=switched_off.switched_off, needs=by_resource(*needs), off=True)
-
-
-_OFF = (
-    # CREATE for the internal topics of the topology that do not exist.
-    _off(ApiKey.STREAMS_GROUP_HEARTBEAT, (Op.READ, GROUP), (Op.DESCRIBE, TOPIC), (Op.CREATE, CLUSTER), (Op.CREATE, TOPIC)),
-    _off(ApiKey.STREAMS_GROUP_DESCRIBE, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
-)
 
 _ROWS = (
     Api(
@@ -395,10 +381,10 @@ _ROWS = (
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
 )
 
-API_TABLE: tuple[Api, ...] = tuple(sorted((*_ROWS, *SECURITY_APIS, *SHARE_APIS), key=lambda row: row.key))
+API_TABLE: tuple[Api, ...] = tuple(sorted((*_ROWS, *SECURITY_APIS, *SHARE_APIS, *STREAMS_APIS), key=lambda row: row.key))
 """The rows of all APIs that are served, by key."""
 
-BROKER_APIS = on_brokers((*API_TABLE, *_OFF))
+BROKER_APIS = on_brokers(API_TABLE)
 CONTROLLER_APIS = on_controllers(API_TABLE)
 
 RAFT_APIS = frozenset(row.key for row in API_TABLE if row.controller is raft)

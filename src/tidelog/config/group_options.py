@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.broker_groups import NO_STREAMS
 from tidelog.config.options import (
     AT_LEAST_1,
     BOOLEAN,
@@ -61,15 +60,11 @@ GROUP_OPTIONS: Final[dict[str, Option]] = table((
     _row("share.renew.acknowledge.enable", BOOLEAN, True, "Whether a consumer may renew the acquisition of a record.",
          broker=False),
     _row("share.session.timeout.ms", INT, 45_000, "How long a member of the share group may miss heartbeats, in ms."),
-    _row("streams.assignment.interval.ms", INT, 1000, "The shortest time between two assignments of the streams group, in ms.",
-         NO_STREAMS),
-    _row("streams.heartbeat.interval.ms", INT, 5000, "How often a member of the streams group sends heartbeats, in ms.",
-         NO_STREAMS),
-    _row("streams.initial.rebalance.delay.ms", INT, 3000, "How long the first assignment waits for more members, in ms.",
-         NO_STREAMS),
-    _row("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", NO_STREAMS),
-    _row("streams.session.timeout.ms", INT, 45_000, "How long a member of the streams group may miss heartbeats, in ms.",
-         NO_STREAMS),
+    _row("streams.assignment.interval.ms", INT, 1000, "The shortest time between two assignments of the streams group, in ms."),
+    _row("streams.heartbeat.interval.ms", INT, 5000, "How often a member of the streams group sends heartbeats, in ms."),
+    _row("streams.initial.rebalance.delay.ms", INT, 3000, "How long the first assignment waits for more members, in ms."),
+    _row("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task."),
+    _row("streams.session.timeout.ms", INT, 45_000, "How long a member of the streams group may miss heartbeats, in ms."),
 ))  # fmt: skip
 
 CLIENT_METRICS_OPTIONS: Final[dict[str, Option]] = table((

@@ -27,6 +27,20 @@ def table_order(names: Iterable[str]) -> list[str]:
     return sorted(known, key=lambda name: (java_string_hash(name) * _FIBONACCI & 0xFFFF_FFFF_FFFF_FFFF) >> shift)
 
 
+def map_order(names: Iterable[str]) -> list[str]:
+    """Distinct names, put into a ``java.util.HashMap`` one after another, in the order in which it iterates over them."""
+    known = list(names)
+    slots = 16
+    while len(known) > slots * 3 // 4:
+        slots *= 2
+
+    def slot(name: str) -> int:
+        value = java_string_hash(name) & 0xFFFF_FFFF
+        return (value ^ value >> 16) & (slots - 1)
+
+    return sorted(known, key=slot)
+
+
 def partition_of(key: str, partitions: int) -> int:
     """The partition; Java's abs() of the smallest int counts as 0."""
     value = java_string_hash(key)

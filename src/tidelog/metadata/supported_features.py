@@ -14,6 +14,7 @@ KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_PRINCIPALS = "tidelog.group.principals"
 """Registered, never finalized, by nodes whose authorizer counts ACLs for groups and roles. Apache Kafka's controllers take
@@ -40,7 +41,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature(ELR_VERSION, 0, 1, 1, default_from=26, needs_metadata_version=23),
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
         Feature(SHARE_VERSION, 0, 1, 1, default_from=28),
-        Feature("streams.version", 0, 0, 0),
+        Feature(STREAMS_VERSION, 0, 1, 1, default_from=29),
         Feature(TRANSACTION_VERSION, 0, 2, 2, default_from=24),
     )
 }

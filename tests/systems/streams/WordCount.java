@@ -11,7 +11,8 @@ import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 
-/** Counts words of the topic lines into the topic counts, every update of every count, exactly once. Arguments: bootstrap, state folder. */
+/** Counts words of the topic lines into the topic counts, every update of every count, exactly once. Arguments: bootstrap, state folder,
+ * group protocol (classic or streams). */
 public class WordCount {
     public static void main(String[] args) throws Exception {
         Properties config = new Properties();
@@ -22,8 +23,11 @@ public class WordCount {
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0); // each update is seen, not only the last before a commit
         config.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
-        config.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
-        config.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 1000);
+        config.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, args[2]);
+        if (args[2].equals("classic")) {
+            config.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
+            config.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 1000);
+        }
         config.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream("lines", Consumed.with(Serdes.String(), Serdes.String()))

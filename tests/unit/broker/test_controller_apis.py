@@ -55,7 +55,7 @@ def test_a_controller_reports_the_operations_of_its_client() -> None:
 
 @pytest.mark.parametrize("table", [BROKER_APIS, CONTROLLER_APIS], ids=["broker", "controller"])
 def test_only_requests_that_need_no_permission_are_open_to_every_client(table: dict[int, Route]) -> None:
-    free = {key for key, route in table.items() if not route.needs.permissions and not route.api.off}
+    free = {key for key, route in table.items() if not route.needs.permissions}
     logins = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
     # Whose owner or renewer the client is, with the token's secret.
     tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}

@@ -44,6 +44,7 @@ def test_every_dir_gets_whose_it_is_and_what_the_cluster_begins_with(tmp_path: P
             ("eligible.leader.replicas.version", 1),
             ("group.version", 1),
             ("share.version", 1),
+            ("streams.version", 1),
             ("transaction.version", 2),
         ]
         assert not (tmp_path / name / "__cluster_metadata-0").exists()
@@ -115,9 +116,16 @@ def test_nothing_to_format_or_one_dir_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_levels_come_from_features_and_release() -> None:
-    newest = {"group.version": 1, "share.version": 1, "transaction.version": 2, "eligible.leader.replicas.version": 1}
+    newest = {
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+        "eligible.leader.replicas.version": 1,
+    }
     assert feature_levels([]) == {"metadata.version": 30, **newest}
-    older = {name: level for name, level in newest.items() if name != "share.version"}
+    older = {name: level for name, level in newest.items() if name not in ("share.version", "streams.version")}
+    assert feature_levels([], "4.2-IV0") == {"metadata.version": 28, **older, "share.version": 1}
     assert feature_levels([], "4.1-IV0") == {"metadata.version": 26, **older}
     assert feature_levels([], "4.0-IV3") == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
     assert "eligible.leader.replicas.version" not in feature_levels(["eligible.leader.replicas.version=0"])

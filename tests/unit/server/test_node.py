@@ -283,7 +283,7 @@ NEVER_ASKED_FOR = (
     "tidelog.broker.apis.cluster.raft_voters",
     "tidelog.broker.apis.cluster.sasl",
     "tidelog.broker.apis.cluster.scram",
-    "tidelog.broker.apis.cluster.switched_off",
+    "tidelog.broker.apis.groups.streams_groups",
     "tidelog.broker.apis.records.producers",
     "tidelog.broker.apis.topics.alter_configs",
     "tidelog.broker.apis.topics.configs",

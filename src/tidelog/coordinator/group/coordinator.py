@@ -30,6 +30,7 @@ from tidelog.coordinator.group.offsets.offset_service import OffsetService
 from tidelog.coordinator.group.records import GroupRecord, OffsetKey, read_key, read_offset
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.share.share_service import ShareService
+from tidelog.coordinator.group.streams.streams_service import StreamsService
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -49,7 +50,18 @@ BATCHED_LEAVE_FROM = 3
 class GroupCoordinator:
     """All groups of one partition. Tokens name waiting requests; the runner creates them and sends the responses."""
 
-    __slots__ = ("_c", "_kinds", "_loading", "_next_offset_check_ms", "_scheduled", "_settings", "_timers", "offsets", "shares")
+    __slots__ = (
+        "_c",
+        "_kinds",
+        "_loading",
+        "_next_offset_check_ms",
+        "_scheduled",
+        "_settings",
+        "_timers",
+        "offsets",
+        "shares",
+        "streams",
+    )
 
     def __init__(
         self, settings: GroupSettings, rng: Rng, now_ms: int, image: Callable[[], ClusterImage] = lambda: EMPTY_IMAGE
@@ -62,6 +74,8 @@ class GroupCoordinator:
         """Offset commits and committed offsets."""
         self.shares = ShareService(self._c, self._schedule, self.offsets.stored.exist)
         """What only share groups have."""
+        self.streams = StreamsService(self._c, self._schedule)
+        """What only streams groups have."""
         self._next_offset_check_ms = now_ms + settings.offsets_retention_check_interval_ms
         self._timers: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}

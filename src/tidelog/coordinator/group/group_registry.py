@@ -13,6 +13,7 @@ from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.group_kind import Group
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
 from tidelog.coordinator.group.share.share_group import ShareGroup
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup
 from tidelog.coordinator.group.topic_metadata import Describable, TopicMetadata
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.ports import Rng
@@ -61,6 +62,11 @@ class Coordination:
         """The group, if it is a share group."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
+
+    def streams(self, group_id: str) -> StreamsGroup | None:
+        """The group, if it is a streams group."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The group, if it is of the classic protocol."""

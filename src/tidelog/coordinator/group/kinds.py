@@ -15,20 +15,25 @@ from tidelog.coordinator.group.records import GroupRecord, UnknownKey
 from tidelog.coordinator.group.share.share_group import ShareGroup
 from tidelog.coordinator.group.share.share_kind import ShareKind
 from tidelog.coordinator.group.share.share_records import read_share_key
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup
+from tidelog.coordinator.group.streams.streams_kind import StreamsKind
+from tidelog.coordinator.group.streams.streams_records import read_streams_key
 
 
 class Kinds:
-    __slots__ = ("_by_class", "_consumer", "_share", "classic")
+    __slots__ = ("_by_class", "_consumer", "_share", "_streams", "classic")
 
     def __init__(self, coordination: Coordination) -> None:
         self.classic = ClassicKind(coordination)
         """The kind of a group that JoinGroup creates."""
         self._consumer = ConsumerKind(coordination, self.classic)
         self._share = ShareKind(coordination)
+        self._streams = StreamsKind(coordination, self.classic)
         self._by_class: dict[type, GroupKind[Any]] = {
             ClassicGroup: self.classic,
             ConsumerGroup: self._consumer,
             ShareGroup: self._share,
+            StreamsGroup: self._streams,
         }
 
     def of(self, group: Group) -> GroupKind[Any]:
@@ -48,3 +53,7 @@ class Kinds:
         of_shares = read_share_key(key.type, record.key[2:])
         if of_shares is not None:
             self._share.replay(of_shares, record.value)
+            return
+        of_streams = read_streams_key(key.type, record.key[2:])
+        if of_streams is not None:
+            self._streams.replay(of_streams, record.value, loading=loading)

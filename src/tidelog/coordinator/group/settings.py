@@ -84,6 +84,12 @@ class GroupSettings(NamedTuple):
     share_assignment_interval: Bounded = Bounded(1_000, 0, 15_000, "share.assignment.interval.ms")
     share_initialize_retry_interval_ms: int = 30_000
     """After this time without an answer the state of a share partition is initialized again."""
+    streams_max_size: int = 2_147_483_647
+    streams_session_timeout: Bounded = Bounded(45_000, 45_000, 60_000, "streams.session.timeout.ms")
+    streams_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000, "streams.heartbeat.interval.ms")
+    streams_assignment_interval: Bounded = Bounded(1_000, 0, 15_000, "streams.assignment.interval.ms")
+    streams_initial_rebalance_delay: Bounded = Bounded(3_000, 0, 2_147_483_647, "streams.initial.rebalance.delay.ms")
+    streams_standby_replicas: Bounded = Bounded(0, 0, 2, "streams.num.standby.replicas")
     max_record_bytes: int = 1_000_000
     """Bytes of key and value: what a batch of the offsets topic can hold, less its header."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidelog.broker.ports import OtherBrokers
 from tidelog.broker.shares.initializing import Initializer
+from tidelog.config.options import INT_MAX
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
@@ -236,6 +237,34 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_consumer_assignment_interval_ms,
             config.group_consumer_min_assignment_interval_ms,
             config.group_consumer_max_assignment_interval_ms,
+        ),
+        streams_max_size=config.group_streams_max_size,
+        streams_session_timeout=Bounded(
+            config.group_streams_session_timeout_ms,
+            config.group_streams_min_session_timeout_ms,
+            config.group_streams_max_session_timeout_ms,
+            "streams.session.timeout.ms",
+        ),
+        streams_heartbeat_interval=Bounded(
+            config.group_streams_heartbeat_interval_ms,
+            config.group_streams_min_heartbeat_interval_ms,
+            config.group_streams_max_heartbeat_interval_ms,
+            "streams.heartbeat.interval.ms",
+        ),
+        streams_assignment_interval=Bounded(
+            config.group_streams_assignment_interval_ms,
+            config.group_streams_min_assignment_interval_ms,
+            config.group_streams_max_assignment_interval_ms,
+            "streams.assignment.interval.ms",
+        ),
+        streams_initial_rebalance_delay=Bounded(
+            config.group_streams_initial_rebalance_delay_ms, 0, INT_MAX, "streams.initial.rebalance.delay.ms"
+        ),
+        streams_standby_replicas=Bounded(
+            config.group_streams_num_standby_replicas,
+            0,
+            config.group_streams_max_standby_replicas,
+            "streams.num.standby.replicas",
         ),
         max_record_bytes=max(0, min(config.message_max_bytes, config.offsets_topic_segment_bytes) - BATCH_ROOM),
         consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
