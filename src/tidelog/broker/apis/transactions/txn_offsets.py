@@ -72,7 +72,7 @@ def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest, readable: fro
         group_id=request.group_id,
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
-        generation_id=request.generation_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         topics=topics,

@@ -29,12 +29,12 @@ NO_GENERATION = -1
 
 def names_nobody(request: TxnOffsetCommitRequest) -> bool:
     """Whether the producer names no member of the group, as before version 3."""
-    return request.generation_id == NO_GENERATION and not request.member_id and request.group_instance_id is None
+    return request.generation_id_or_member_epoch == NO_GENERATION and not request.member_id and request.group_instance_id is None
 
 
 def commit_error(group: ClassicGroup | None, request: TxnOffsetCommitRequest) -> ErrorCode | None:
     """The error that refuses the whole commit in a classic group, or when there is no group yet."""
-    generation = request.generation_id
+    generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if group.state is GroupState.DEAD:

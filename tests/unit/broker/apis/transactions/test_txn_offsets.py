@@ -100,7 +100,7 @@ def test_a_fenced_producer_may_not_commit(talk: Talk) -> None:
 def test_members_that_do_not_exist_are_refused(talk: Talk) -> None:
     producer = TransactionalTalk(talk, "member")
     producer.add_offsets("m")
-    assert producer.commit_offset("m", "t", 5, generation_id=3, member_id="x") == E.ILLEGAL_GENERATION
+    assert producer.commit_offset("m", "t", 5, generation_id_or_member_epoch=3, member_id="x") == E.ILLEGAL_GENERATION
     assert producer.commit_offset("", "t", 5) == E.INVALID_GROUP_ID
     assert producer.commit_offset("m", "elsewhere", 5) == E.UNKNOWN_TOPIC_OR_PARTITION
     producer.end(commit=False)

@@ -63,7 +63,7 @@ def test_a_transactional_commit_is_held_to_the_members_epoch() -> None:
     def errors(member: str, epoch: int) -> list[int]:
         token = driver.token()
         request = TxnOffsetCommitRequest(
-            group_id="g", member_id=member, generation_id=epoch,
+            group_id="g", member_id=member, generation_id_or_member_epoch=epoch,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
         )  # fmt: skip
         outcome = driver.machine.offsets.commit_transactional(token, request, driver.now)
