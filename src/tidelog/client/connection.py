@@ -25,8 +25,8 @@ from tidelog.protocol.structure import Message
 R = TypeVar("R")
 MAX_RESPONSE_BYTES = 1 << 30
 SENT_AT_MOST = {ApiKey.API_VERSIONS: 4, ApiKey.TXN_OFFSET_COMMIT: 5}
-"""Versions above these are known but not sent: brokers answer an ApiVersions that they do not know in version 0, without features,
-and version 6 of TxnOffsetCommit names topics by ids, which its callers do not have."""
+"""Versions above these are known but not sent: an ApiVersions that a broker does not know is answered in version 0, without
+features, and version 6 of TxnOffsetCommit names topics by ids, which its callers do not have."""
 
 
 class UnsupportedByBroker(Exception):

@@ -7,8 +7,9 @@ next fetch loads it again if this broker still leads.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ from tidelog.model.errors import ErrorCode
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
 from tidelog.replication.purgatory import STATE_CHANGED
+from tidelog.replication.share.dead_letters import DeadLetter, unfinished
 from tidelog.replication.share.record_state import Acknowledgement
 from tidelog.replication.share.share_partition import Change, SharePartition
 
 if TYPE_CHECKING:
     from tidelog.broker.ports import Runtime
     from tidelog.broker.shares.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 _NONE = ErrorCode.NONE
 _COORDINATOR = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
@@ -89,6 +93,11 @@ class HostedShare:
         """Whether it has been loaded."""
         self.is_read = False
         """One fetch at a time reads it."""
+        self.bury: Callable[[DeadLetter], Awaitable[None]] | None = None
+        """Writes dead letters, and returns when they are written or lost."""
+        self.on_buried: Callable[[], None] = lambda: None
+        """Called when no dead letters are on their way any more."""
+        self._burials = 0
         self.watchers: dict[Any, Any] = {}
         """Fetches that wait for records."""
         self._store = store
@@ -110,6 +119,11 @@ class HostedShare:
         """Whether this broker still leads as it did when this was loaded."""
         partition = self.partition
         return partition.is_leader and not partition.deleted and partition.leader_epoch == self.leader_epoch
+
+    @property
+    def is_burying(self) -> bool:
+        """Whether dead letters are on their way: the records are not finished before."""
+        return self._burials > 0
 
     def wake(self) -> None:
         """Makes the fetches that wait look again."""
@@ -153,6 +167,8 @@ class HostedShare:
         machine.move_start(log.log_start_offset)
         self._machine, self._state_epoch, self.phase = machine, stored.state_epoch, Phase.ACTIVE
         self.was_active = True
+        # They are written whether or not the group still has a dead-letter queue: else they would hold up the start for good.
+        self._bury(unfinished(machine.spans(), self._settings.limits(self.key.group_id).delivery_count))
         self.wake()
 
     async def _first_offset(self) -> int | ErrorCode:
@@ -217,9 +233,35 @@ class HostedShare:
         if self.phase is not Phase.ACTIVE:
             return
         self._queue.popleft()
-        self.machine.complete(change, self._runtime.even_ms(), persisted=answer.error is _NONE)
+        again = self.machine.complete(change, self._runtime.even_ms(), persisted=answer.error is _NONE)
+        if again is not None:
+            self._persist(again)
         waiting.error = told(answer.error)
         if answer.error in _FENCED or waiting.error is ErrorCode.UNKNOWN_SERVER_ERROR:
             self.end(waiting.error)
+        elif answer.error is _NONE or change.mark is None:
+            self._bury(change.dead_letters)
         waiting.finish()
         self.wake()
+
+    # -- dead letters --------------------------------------------------------------------------------------------------------
+
+    def _bury(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._burials += 1
+            self._runtime.spawn(self._buried(letter), f"dead letters of {self.key.text}")
+
+    async def _buried(self, letter: DeadLetter) -> None:
+        try:
+            if self.bury is not None:
+                await self.bury(letter)
+        except Exception:  # they are lost, and must not hold up the records behind them
+            log.exception("dead letters of %s from offset %d could not be written", self.key.text, letter.first)
+        finally:
+            self._burials -= 1
+        change = self.machine.archive(letter) if self.phase is Phase.ACTIVE else None
+        if change is not None:
+            self._persist(change)
+            self.wake()
+        if not self._burials:
+            self.on_buried()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
+from tidelog.broker.shares.dead_letter_queue import DeadLetterQueue
 from tidelog.broker.shares.group_settings import GroupSettings
 from tidelog.broker.shares.hosted_share import HostedShare, Persisting, Phase
 from tidelog.broker.shares.ports import ShareHost
@@ -24,6 +26,7 @@ class SharePartitions:
         self._ticks = False
         self.store = StateStore(broker)
         self.settings = GroupSettings(broker)
+        self.dead_letters = DeadLetterQueue(broker, self.settings)
         self.sessions = ShareSessions(broker.config.group_share_max_share_sessions)
 
     def __iter__(self) -> Iterator[HostedShare]:
@@ -44,6 +47,8 @@ class SharePartitions:
         if hosted is None or (hosted.phase is Phase.GONE and hosted.was_active):
             key = ShareKey(group_id, *place)
             hosted = self._hosted[key] = HostedShare(key, partition, self.store, self._broker.runtime, self.settings)
+            hosted.bury = partial(self.dead_letters.write, group_id, partition)
+            hosted.on_buried = partial(self._buried, hosted)
             self._broker.runtime.spawn(hosted.load(), f"loading {key.text}")
         elif hosted.phase is Phase.GONE:
             del self._hosted[hosted.key]
@@ -80,8 +85,12 @@ class SharePartitions:
             if not each.done:
                 await self._broker.runtime.wait(each)
         if not self.sessions.has_group(group_id):
-            for hosted in [each for each in self if each.key.group_id == group_id]:
+            for hosted in [each for each in self if each.key.group_id == group_id and not each.is_burying]:
                 self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _buried(self, hosted: HostedShare) -> None:
+        if not self.sessions.has_group(hosted.key.group_id):
+            self._broker.runtime.spawn(self._forget_group(hosted.key.group_id, []), f"leaving {hosted.key.group_id}")
 
     def lost(self, owner: object) -> None:
         """A connection was closed."""
