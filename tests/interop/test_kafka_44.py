@@ -32,7 +32,8 @@ SETTINGS = {
 def expected(partitions: int) -> list[str]:
     """What Apache Kafka 4.4.0's clients print with a broker of 4.4.0."""
     letters = [
-        f"letter key{job} job{job} topic=jobs partition={partition} offset={job} group=workers delivery.count={count} message={why}"
+        f"letter key{job} job{job} topic=jobs partition={partition} offset={job} group=workers delivery.count={count} "
+        f"message={why}"
         for job, count, why in (
             (1, 1, "Offset rejected by client."),
             (3, 2, "Offset delivery count exceeded the threshold."),

@@ -55,11 +55,13 @@ def commit(
         answers = []
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            committed = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+            committed = CommittedOffset(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, topic.topic_id
+            )
             key = OffsetKey(request.group_id, topic.name, partition.partition_index)
             own = take_commit(effects, key, committed, refusal=error, metadata_max_bytes=metadata_max_bytes)
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own))
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     effects.reply(token, TxnOffsetCommitResponse(topics=topics))
     return effects.outcome()
 
@@ -70,6 +72,7 @@ def answer(request: TxnOffsetCommitRequest, error_of: Callable[[str, int], Error
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index, error_code=error_of(topic.name, partition.partition_index)
