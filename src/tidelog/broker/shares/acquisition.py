@@ -7,6 +7,7 @@ acquired only when there is enough of it, or when the time is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 from tidelog.broker.node import BrokerContext
@@ -27,6 +28,14 @@ class Fetched(NamedTuple):
     error: ErrorCode
     records: bytes = b""
     acquired: tuple[AcquiredRange, ...] = ()
+
+
+class Outcome(Enum):
+    """What one look at the partitions came to."""
+
+    DONE = "there is an answer"
+    TOO_LITTLE = "there is less than the client wants"
+    READ_ON = "what was read is for nobody: aborted, or gone; there may be more behind it"
 
 
 class ParkedShareFetch:
@@ -93,20 +102,22 @@ class ShareFetching:
             return
         runtime = self._ctx.node.runtime
         deadline_ms = runtime.even_ms() + self._wait_ms
-        while True:
+        while self._shares.sessions.holds(self._session):
             over = runtime.even_ms() >= deadline_ms
             parked = ParkedShareFetch(runtime.now_ms() + deadline_ms - runtime.even_ms())
-            if await self._try(parked, over=over) or over:
-                parked.finish()
-                return
             try:
-                if not parked.done:
+                outcome = await self._try(parked, over=over)
+                if outcome is Outcome.DONE:
+                    return
+                if outcome is Outcome.TOO_LITTLE and not parked.done:
+                    if over:
+                        return
                     await self._ctx.wait(parked)
             finally:
                 parked.finish()
 
-    async def _try(self, parked: ParkedShareFetch, *, over: bool) -> bool:
-        """Whether the fetch is complete. Watches are set before anything is read, so that no change is missed."""
+    async def _try(self, parked: ParkedShareFetch, *, over: bool) -> Outcome:
+        """Watches are set before anything is read, so that no change is missed."""
         locked: list[tuple[Place, HostedShare]] = []
         self.results = {}
         try:
@@ -116,17 +127,17 @@ class ShareFetching:
                     continue
                 parked.watch(hosted)
                 parked.watch(hosted.partition)
-                if hosted.phase is Phase.ACTIVE and not hosted.is_read and hosted.machine.can_acquire:
-                    hosted.is_read = True
+                if hosted.phase is not Phase.ACTIVE:
+                    continue
+                hosted.follow_log()
+                if hosted.machine.can_acquire and hosted.begin_read(parked):
                     locked.append((place, hosted))
             if self.results and len(self.results) == len(self._session.partitions):
-                return True
+                return Outcome.DONE
             return await self._read_all(locked, over=over)
         finally:
             for _, hosted in locked:
-                hosted.is_read = False
-                if parked.done or self.results:
-                    hosted.wake()
+                hosted.end_read()
 
     def _servable(self, place: Place) -> HostedShare | None:
         """The share partition; None when an error is all that there is to say."""
@@ -144,19 +155,21 @@ class ShareFetching:
         self.results[place] = Fetched(error)
         return None
 
-    async def _read_all(self, locked: list[tuple[Place, HostedShare]], *, over: bool) -> bool:
+    async def _read_all(self, locked: list[tuple[Place, HostedShare]], *, over: bool) -> Outcome:
         reads: dict[Place, tuple[int, ShareRead]] = {}
         left = self._max_bytes
         for index, (place, hosted) in enumerate(locked):
             share = max(1, left // (len(locked) - index))
-            reads[place] = offset, read = await self._read(hosted, share)
+            reads[place] = offset, read = await self._read(hosted, share, min_one=left == self._max_bytes)
             left = max(0, left - len(read.data))
             if read.error is not _NONE:
                 self.results[place] = Fetched(read.error)
         found = sum(len(read.data) for _, read in reads.values())
+        if not self._shares.sessions.holds(self._session):
+            return Outcome.DONE
         if not over and found < max(1, self._min_bytes) and not self.results:
-            return False
-        room = self._want.max_records
+            return Outcome.TOO_LITTLE
+        room, went_on = self._want.max_records, False
         for place, hosted in locked:
             offset, read = reads[place]
             if room > 0 and read.data and hosted.phase is Phase.ACTIVE:
@@ -164,23 +177,24 @@ class ShareFetching:
                 room -= sum(each.last - each.first + 1 for each in fetched.acquired)
                 if fetched.acquired:
                     self.results[place] = fetched
-        return over or bool(self.results)
+                went_on = went_on or hosted.machine.next_fetch_offset() != offset
+        if self.results:
+            return Outcome.DONE
+        return Outcome.READ_ON if went_on else Outcome.TOO_LITTLE
 
-    async def _read(self, hosted: HostedShare, max_bytes: int) -> tuple[int, ShareRead]:
+    async def _read(self, hosted: HostedShare, max_bytes: int, *, min_one: bool) -> tuple[int, ShareRead]:
         partition, machine = hosted.partition, hosted.machine
         log = partition.log
         offset = machine.next_fetch_offset()
         if log is None:
             return offset, ShareRead(ErrorCode.KAFKA_STORAGE_ERROR)
-        if machine.move_start(log.log_start_offset):
-            offset = machine.next_fetch_offset()
         if offset >= log.high_watermark:
             return offset, ShareRead(_NONE)
         if reading.may_block(log, offset, committed=self._committed):
             await self._ctx.run_blocking(lambda: reading.warm_up(log, offset, committed=self._committed))
             if hosted.phase is not Phase.ACTIVE:
                 return offset, ShareRead(hosted.error)
-        read = read_log(partition, offset, max_bytes, committed=self._committed)
+        read = read_log(partition, offset, max_bytes, committed=self._committed, min_one=min_one)
         # The log start moved meanwhile: the next fetch begins there.
         return offset, ShareRead(_NONE) if read.error is ErrorCode.OFFSET_OUT_OF_RANGE else read
 

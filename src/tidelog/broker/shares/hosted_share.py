@@ -2,7 +2,8 @@
 
 It is loaded with the leader's epoch, which fences the leader before it. Changes are persisted one after another, in the order in
 which they were made. When the share coordinator fences this leader, nothing that is here counts any more: it is dropped, and the
-next fetch loads it again if this broker still leads.
+next fetch loads it again if this broker still leads. A coordinator that cannot be reached costs nothing but the change: the
+records are as before, and their locks go on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidelog.broker.shares.group_settings import EARLIEST, LATEST, GroupSettings
 from tidelog.coordinator.share.coordinator import Written
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 _NONE = ErrorCode.NONE
 _COORDINATOR = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
 _FENCED = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
+_ENDS = _FENCED | {ErrorCode.INVALID_REQUEST}
+"""Answers to a write after which nothing here counts: another leader, a reset, a state that was deleted."""
 _KEPT = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND})
 
 
@@ -81,6 +84,12 @@ class Persisting:
                 self.on_done()
 
 
+class Turned(Protocol):
+    """A fetch that waits."""
+
+    def finish(self) -> None: ...
+
+
 class HostedShare:
     def __init__(self, key: ShareKey, partition: Partition, store: StateStore, runtime: Runtime, settings: GroupSettings) -> None:
         self.key = key
@@ -91,13 +100,15 @@ class HostedShare:
         """Why it is gone."""
         self.was_active = False
         """Whether it has been loaded."""
-        self.is_read = False
-        """One fetch at a time reads it."""
         self.bury: Callable[[DeadLetter], Awaitable[None]] | None = None
         """Writes dead letters, and returns when they are written or lost."""
-        self.on_buried: Callable[[], None] = lambda: None
-        """Called when no dead letters are on their way any more."""
         self._burials = 0
+        self.on_locked: Callable[[], None] = lambda: None
+        """Called when locks come back that are to be watched again, because a change was not persisted."""
+        self.on_idle: Callable[[], None] = lambda: None
+        """Called when no change and no dead letter is under way any more."""
+        self._is_read = False
+        self._turned_away: dict[Turned, None] = {}
         self.watchers: dict[Any, Any] = {}
         """Fetches that wait for records."""
         self._store = store
@@ -121,9 +132,30 @@ class HostedShare:
         return partition.is_leader and not partition.deleted and partition.leader_epoch == self.leader_epoch
 
     @property
-    def is_burying(self) -> bool:
-        """Whether dead letters are on their way: the records are not finished before."""
-        return self._burials > 0
+    def is_idle(self) -> bool:
+        """Whether no change is being persisted, and no dead letter is on its way: its record is not finished before."""
+        return not self._persists and not self._burials
+
+    def begin_read(self, fetch: Turned) -> bool:
+        """One fetch at a time reads it. False for any other, which is woken when the read ends."""
+        if self._is_read:
+            self._turned_away[fetch] = None
+            return False
+        self._is_read = True
+        return True
+
+    def end_read(self) -> None:
+        """Another fetch may read it."""
+        self._is_read = False
+        turned_away, self._turned_away = self._turned_away, {}
+        for fetch in turned_away:
+            fetch.finish()
+
+    def follow_log(self) -> None:
+        """Gives up records that are below the start of the log."""
+        log = self.partition.log
+        if log is not None:
+            self.machine.move_start(log.log_start_offset)
 
     def wake(self) -> None:
         """Makes the fetches that wait look again."""
@@ -145,6 +177,13 @@ class HostedShare:
 
     async def load(self) -> None:
         """Reads the stored state."""
+        try:
+            await self._load()
+        except Exception:
+            self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise
+
+    async def _load(self) -> None:
         answer = await self._store.read(self.key, self.leader_epoch)
         if self.phase is not Phase.LOADING:
             return
@@ -159,11 +198,7 @@ class HostedShare:
         if isinstance(start, ErrorCode) or log is None:
             self.end(start if isinstance(start, ErrorCode) else ErrorCode.KAFKA_STORAGE_ERROR)
             return
-        try:
-            machine = SharePartition(start, stored.batches, lambda: self._settings.limits(self.key.group_id))
-        except ValueError:
-            self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
-            raise
+        machine = SharePartition(start, stored.batches, lambda: self._settings.limits(self.key.group_id))
         machine.move_start(log.log_start_offset)
         self._machine, self._state_epoch, self.phase = machine, stored.state_epoch, Phase.ACTIVE
         self.was_active = True
@@ -221,8 +256,12 @@ class HostedShare:
         try:
             while self._queue:
                 await self._persist_one(self._queue[0])
+        except Exception:
+            self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise
         finally:
             self._persists = False
+        self.on_idle()
 
     async def _persist_one(self, waiting: Persisting) -> None:
         change = waiting.change
@@ -237,9 +276,11 @@ class HostedShare:
         if again is not None:
             self._persist(again)
         waiting.error = told(answer.error)
-        if answer.error in _FENCED or waiting.error is ErrorCode.UNKNOWN_SERVER_ERROR:
+        if answer.error in _ENDS:
             self.end(waiting.error)
-        elif answer.error is _NONE or change.mark is None:
+        elif answer.error is not _NONE:
+            self.on_locked()
+        if answer.error is _NONE or (change.mark is None and self.phase is Phase.ACTIVE):
             self._bury(change.dead_letters)
         waiting.finish()
         self.wake()
@@ -264,4 +305,4 @@ class HostedShare:
             self._persist(change)
             self.wake()
         if not self._burials:
-            self.on_buried()
+            self.on_idle()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tidelog.broker.node import Broker
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.share.share_heartbeat import UNSET_OFFSET, Initialize
@@ -10,10 +12,24 @@ from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
 
 
+class _Order:
+    """An order that is being carried out, and what came of it so far."""
+
+    def __init__(self, shard: Shard[GroupCoordinator], group_id: str) -> None:
+        self.shard = shard
+        self.group_id = group_id
+        self.left: set[ShareKey] = set()
+        self.done: defaultdict[bytes, set[int]] = defaultdict(set)
+        self.failed: defaultdict[bytes, set[int]] = defaultdict(set)
+
+
 class Initializer:
-    """The sender of the group shards."""
+    """The sender of the group shards. A partition is initialized once at a time: an order that came late would reset what members
+    have acknowledged since."""
 
     def __init__(self) -> None:
+        self._orders: dict[tuple[int, ShareKey], _Order] = {}
+        """By shard and key."""
         self.broker: Broker | None = None
         """Set once the broker is built."""
 
@@ -22,17 +38,31 @@ class Initializer:
         successor orders again."""
         broker = self.broker
         assert broker is not None
-        broker.runtime.spawn(self._initialize(broker, shard, order), f"initializing share group {order.group_id}")
-
-    @staticmethod
-    async def _initialize(broker: Broker, shard: Shard[GroupCoordinator], order: Initialize) -> None:
-        done, failed = dict[bytes, set[int]](), dict[bytes, set[int]]()
+        begun = _Order(shard, order.group_id)
         for topic_id, (_, partitions) in order.topics.items():
             for partition in sorted(partitions):
                 key = ShareKey(order.group_id, topic_id, partition)
-                answer = await broker.share_partitions.store.initialize(key, order.state_epoch, UNSET_OFFSET)
-                outcome = done if answer.error is ErrorCode.NONE else failed
-                outcome.setdefault(topic_id, set()).add(partition)
-        succeeded = {each: frozenset(found) for each, found in done.items()}
-        refused = {each: frozenset(found) for each, found in failed.items()}
-        broker.groups.tell(shard, lambda machine, _: machine.shares.settle(order.group_id, succeeded, refused))
+                if (id(shard), key) not in self._orders:
+                    self._orders[id(shard), key] = begun
+                    begun.left.add(key)
+        for key in sorted(begun.left):
+            broker.runtime.spawn(self._initialize(broker, begun, key, order.state_epoch), f"initializing {key.text}")
+
+    async def _initialize(self, broker: Broker, order: _Order, key: ShareKey, state_epoch: int) -> None:
+        outcome = order.failed
+        try:
+            answer = await broker.share_partitions.store.initialize(key, state_epoch, UNSET_OFFSET)
+            if answer.error is ErrorCode.NONE:
+                outcome = order.done
+        finally:
+            outcome[key.topic_id].add(key.partition)
+            order.left.discard(key)
+            del self._orders[id(order.shard), key]
+            if not order.left:
+                self._settle(broker, order)
+
+    @staticmethod
+    def _settle(broker: Broker, order: _Order) -> None:
+        succeeded = {each: frozenset(found) for each, found in order.done.items()}
+        refused = {each: frozenset(found) for each, found in order.failed.items()}
+        broker.groups.tell(order.shard, lambda machine, _: machine.shares.settle(order.group_id, succeeded, refused))

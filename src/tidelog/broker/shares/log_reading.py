@@ -33,9 +33,9 @@ class ShareRead(NamedTuple):
         return self.data[held[0].position : held[-1].position + held[-1].size] if held else b""
 
 
-def read_log(partition: Partition, offset: int, max_bytes: int, *, committed: bool) -> ShareRead:
-    """Batches from the one that holds ``offset``, at least one if there is any. Errors: those of a fetch."""
-    read = read_partition(partition, offset, max_bytes, min_one=True, committed=committed)
+def read_log(partition: Partition, offset: int, max_bytes: int, *, committed: bool, min_one: bool = True) -> ShareRead:
+    """Batches from the one that holds ``offset``; with ``min_one`` at least one if there is any. Errors: those of a fetch."""
+    read = read_partition(partition, offset, max_bytes, min_one=min_one, committed=committed)
     if read.error is not _NONE or read.records is None:
         return ShareRead(read.error)
     data = read.records.read()

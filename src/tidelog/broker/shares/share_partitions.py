@@ -12,6 +12,7 @@ from tidelog.broker.shares.ports import ShareHost
 from tidelog.broker.shares.share_sessions import Place, ShareSession, ShareSessions
 from tidelog.broker.shares.state_store import StateStore
 from tidelog.coordinator.share.records import ShareKey
+from tidelog.metadata.supported_features import SHARE_VERSION
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.partition import Partition
 
@@ -48,7 +49,8 @@ class SharePartitions:
             key = ShareKey(group_id, *place)
             hosted = self._hosted[key] = HostedShare(key, partition, self.store, self._broker.runtime, self.settings)
             hosted.bury = partial(self.dead_letters.write, group_id, partition)
-            hosted.on_buried = partial(self._buried, hosted)
+            hosted.on_locked = self.acquired
+            hosted.on_idle = partial(self._look_at, hosted)
             self._broker.runtime.spawn(hosted.load(), f"loading {key.text}")
         elif hosted.phase is Phase.GONE:
             del self._hosted[hosted.key]
@@ -60,7 +62,11 @@ class SharePartitions:
         hosted.end(error)
 
     def follow(self) -> None:
-        """The metadata changed: leaders may have moved."""
+        """The metadata changed: leaders may have moved, and share groups may have been turned off."""
+        if self._hosted and self._broker.image.features.get(SHARE_VERSION, 0) < 1:
+            self.sessions.clear()
+            for hosted in list(self):
+                self._drop(hosted, ErrorCode.UNSUPPORTED_VERSION)
         for hosted in [each for each in self if not each.is_current]:
             self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -71,7 +77,8 @@ class SharePartitions:
         places = list(session.partitions)
         released = self.release(session.group_id, session.member_id, places)
         if not self.sessions.has_group(session.group_id):
-            self._broker.runtime.spawn(self._forget_group(session.group_id, released), f"leaving {session.group_id}")
+            for hosted in [each for each in self if each.key.group_id == session.group_id]:
+                self._look_at(hosted)
         return released
 
     def release(self, group_id: str, member_id: str, places: Iterable[Place]) -> list[Persisting]:
@@ -80,17 +87,11 @@ class SharePartitions:
         released = [hosted.release(member_id) for hosted in found if hosted is not None]
         return [each for each in released if each is not None]
 
-    async def _forget_group(self, group_id: str, released: list[Persisting]) -> None:
-        for each in released:
-            if not each.done:
-                await self._broker.runtime.wait(each)
-        if not self.sessions.has_group(group_id):
-            for hosted in [each for each in self if each.key.group_id == group_id and not each.is_burying]:
-                self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    def _buried(self, hosted: HostedShare) -> None:
-        if not self.sessions.has_group(hosted.key.group_id):
-            self._broker.runtime.spawn(self._forget_group(hosted.key.group_id, []), f"leaving {hosted.key.group_id}")
+    def _look_at(self, hosted: HostedShare) -> None:
+        """Drops it if no session of its group is left, and nothing is being persisted: what is on its way belongs to the state
+        that the next one loads."""
+        if hosted.is_idle and not self.sessions.has_group(hosted.key.group_id):
+            self._drop(hosted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def lost(self, owner: object) -> None:
         """A connection was closed."""

@@ -6,6 +6,7 @@ member that comes back on another connection opens a new one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from tidelog.model.errors import ErrorCode
 
 OPEN, CLOSE = 0, -1
 _LAST = 2_147_483_647
+MOST_PLACES = 50_000
+"""Partitions that one session may name: what a broker remembers for a client has to end somewhere."""
 
 
 class Place(NamedTuple):
@@ -35,10 +38,13 @@ class ShareSession:
         self.partitions: dict[Place, None] = {}
         """In the order in which they are read."""
 
-    def add(self, places: Iterable[Place]) -> None:
-        """Reads these too."""
-        for place in places:
-            self.partitions.setdefault(place)
+    def add(self, places: Iterable[Place]) -> bool:
+        """Reads these too. False when they are too many: then the session is as before."""
+        new = dict.fromkeys(place for place in places if place not in self.partitions)
+        if len(self.partitions) + len(new) > MOST_PLACES:
+            return False
+        self.partitions |= new
+        return True
 
     def forget(self, places: Iterable[Place]) -> None:
         """Reads these no more."""
@@ -64,6 +70,8 @@ class ShareSessions:
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._of_group: Counter[str] = Counter()
+        """Sessions by group."""
         self.evictions = 0
         """Sessions whose connection was lost."""
 
@@ -77,13 +85,19 @@ class ShareSessions:
 
     def has_group(self, group_id: str) -> bool:
         """Whether a member of the group has a session."""
-        return any(group == group_id for group, _ in self._sessions)
+        return group_id in self._of_group
+
+    def holds(self, session: ShareSession) -> bool:
+        """Whether it is still its member's session."""
+        return self._sessions.get((session.group_id, session.member_id)) is session
 
     def open(self, group_id: str, member_id: str, owner: object) -> ShareSession | ErrorCode:
         """A new session in place of the member's last one. SHARE_SESSION_LIMIT_REACHED when there are too many."""
         key = group_id, member_id
         if key not in self._sessions and len(self._sessions) >= self._slots:
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        if key not in self._sessions:
+            self._of_group[group_id] += 1
         self._sessions[key] = session = ShareSession(group_id, member_id, owner)
         return session
 
@@ -105,11 +119,18 @@ class ShareSessions:
 
     def close(self, session: ShareSession) -> bool:
         """Ends the session; False if another one has taken its place."""
-        key = session.group_id, session.member_id
-        if self._sessions.get(key) is not session:
+        if not self.holds(session):
             return False
-        del self._sessions[key]
+        del self._sessions[session.group_id, session.member_id]
+        self._of_group[session.group_id] -= 1
+        if not self._of_group[session.group_id]:
+            del self._of_group[session.group_id]
         return True
+
+    def clear(self) -> None:
+        """Ends all sessions."""
+        self._sessions.clear()
+        self._of_group.clear()
 
     def lost(self, owner: object) -> list[ShareSession]:
         """Ends the sessions of a connection that was closed."""

@@ -62,12 +62,17 @@ class StoredShare:
     def update(self, update: Update) -> None:
         """Replays an update."""
         self.leader_epoch = max(self.leader_epoch, update.leader_epoch)
-        if update.start_offset != UNCHANGED:
-            self.start_offset = update.start_offset
-        if update.complete_count != UNCHANGED:
-            self.complete_count = update.complete_count
+        self.start_offset, self.complete_count = self.moved(update.start_offset, update.complete_count)
         self.batches = merged(self.batches, update.batches, self.start_offset)
         self.updates += 1
+
+    def moved(self, start_offset: int, complete_count: int) -> tuple[int, int]:
+        """Start offset and count of finished records after a write with these. A write may arrive late, after later ones: the
+        start never goes back, nor does the count for the same start. Source: Kafka 4.4."""
+        if start_offset > self.start_offset:
+            return start_offset, self.complete_count if complete_count == UNCHANGED else complete_count
+        late = start_offset not in {UNCHANGED, self.start_offset}
+        return self.start_offset, self.complete_count if late else max(self.complete_count, complete_count)
 
     def snapshot(self, now_ms: int) -> Snapshot:
         """The next snapshot, with the same state."""
@@ -126,11 +131,14 @@ class ShareCoordinator:
     # -- requests ------------------------------------------------------------------------------------------------------------
 
     def initialize(self, token: Token, key: ShareKey, state_epoch: int, start_offset: int, now_ms: int) -> Outcome:
-        """Creates the state, or resets it."""
+        """Creates the state, or resets it. An order that comes again, with the state epoch that is stored, changes nothing:
+        members may have acknowledged records since."""
         stored = self._shares.get(key)
         refusal = self._impossible(key) or self._stale(stored, ANY_EPOCH, state_epoch) or self._unknown(key)
         if refusal is not None:
             return _refused(token, refusal)
+        if stored is not None and state_epoch == stored.state_epoch:
+            return _refused(token, Answer())
         snapshot = Snapshot(
             0 if stored is None else stored.snapshot_epoch + 1,
             _epoch(state_epoch, stored.state_epoch if stored is not None else 0),
@@ -188,8 +196,7 @@ class ShareCoordinator:
             batches = merged((), written.batches, written.start_offset)
             update = Update(stored.snapshot_epoch, leader_epoch, written.start_offset, written.complete_count, tuple(batches))
             return ShareRecord(key, update)
-        start_offset = stored.start_offset if written.start_offset == UNCHANGED else written.start_offset
-        complete_count = stored.complete_count if written.complete_count == UNCHANGED else written.complete_count
+        start_offset, complete_count = stored.moved(written.start_offset, written.complete_count)
         snapshot = stored.snapshot(now_ms)._replace(
             leader_epoch=leader_epoch,
             start_offset=start_offset,

@@ -19,7 +19,7 @@ def refusal(spans: InFlight, start: int, member: str, ack: Acknowledgement, *, r
     if not len(spans) or start <= ack.first < spans.lowest.first:
         return ErrorCode.INVALID_RECORD_STATE
     found = spans.within(max(ack.first, start), ack.last)
-    if not found or ack.last > spans.highest.last:
+    if not found or ack.last > found[-1].last:
         return ErrorCode.INVALID_REQUEST
     if all(span.state is RecordState.ACQUIRED and span.member == member for span in found):
         return ErrorCode.NONE

@@ -213,10 +213,12 @@ class SharePartition:
         limits = self._limits()
         above = -1
         for ack in acks:
-            if ack.first <= above or ack.last < ack.first or len(ack.types) not in {1, ack.last - ack.first + 1}:
+            if ack.first < above or ack.last < ack.first or len(ack.types) not in {1, ack.last - ack.first + 1}:
                 return ErrorCode.INVALID_REQUEST
-            above = ack.last
             error = refusal(self._spans, self._start, member, ack, renews=limits.renews)
+            if ack.first == above >= self._start:
+                error = error or ErrorCode.INVALID_RECORD_STATE
+            above = ack.last
             if error is not ErrorCode.NONE:
                 return error
         mark = object()
@@ -228,6 +230,7 @@ class SharePartition:
                 for span in self._spans.exactly(first, last):
                     if kind is AckType.RENEW:
                         span.deadline_ms = now_ms + limits.lock_ms
+                        self._soonest_ms = min(self._soonest_ms, span.deadline_ms)
                         continue
                     self._begin(span, mark, limits.given_up if kind is AckType.REJECT else STATE_AFTER[kind], limits)
                     changed.append(span)

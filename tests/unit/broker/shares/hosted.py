@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 from tests.unit.broker.shares.test_log_reading import partition
@@ -15,12 +15,20 @@ from tidelog.replication.share.record_state import AcquiredRange
 from tidelog.replication.share.share_partition import ShareLimits
 
 
+class Turn:
+    """What a coroutine that is stepped by hand awaits to stop for one step."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
 class Settings:
     reset_to: str | int = "earliest"
     lock = 100
+    most = 2000
 
     def limits(self, group_id: str) -> ShareLimits:
-        return ShareLimits(lock_ms=self.lock)
+        return ShareLimits(max_locks=self.most, lock_ms=self.lock)
 
     def reset(self, group_id: str) -> str | int:
         return self.reset_to
@@ -33,11 +41,17 @@ class Store:
         self.stored = Answer(stored=Found(3, 0, -1, -1, ()))
         self.written: list[Written] = []
         self.error = ErrorCode.NONE
+        self.broken = False
+        """Whether it fails as no coordinator does."""
 
     async def read(self, key: ShareKey, leader_epoch: int) -> Answer:
+        if self.broken:
+            raise OSError("broken")
         return self.stored
 
     async def write(self, key: ShareKey, written: Written) -> Answer:
+        if self.broken:
+            raise OSError("broken")
         self.written.append(written)
         return Answer(self.error)
 

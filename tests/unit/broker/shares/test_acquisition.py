@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.unit.broker.node_world import run
 from tests.unit.broker.shares.test_share_partitions import World
+from tidelog.broker.shares import acquisition
 from tidelog.broker.shares.acquisition import ParkedShareFetch, ShareFetching
 from tidelog.broker.shares.hosted_share import HostedShare
+from tidelog.broker.shares.log_reading import ShareRead, read_log
 from tidelog.broker.shares.share_sessions import Place
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
@@ -21,6 +26,8 @@ class Fetches(World):
     def __init__(self) -> None:
         super().__init__()
         self.waits = 0
+        self.places = 1
+        self.during_wait: Callable[[], object] = lambda: None
         self.settings.committed_only = lambda group_id: False
         self.clock.wait = self.wait
         replicas = SimpleNamespace(by_id=lambda topic_id, index: self.partition)
@@ -30,6 +37,7 @@ class Fetches(World):
 
     async def wait(self, parked: ParkedShareFetch) -> None:
         self.waits += 1
+        self.during_wait()
         assert parked in self.hosted.watchers and parked in self.partition.watchers
         self.clock.now += 1_000
         parked.expired = True
@@ -38,6 +46,7 @@ class Fetches(World):
     def fetch(self, member: str = "m", **limits: Any) -> ShareFetching:
         values = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, **limits}
         session = self.session(member)
+        session.add([self.place._replace(partition=index) for index in range(self.places)])
         fetch = ShareFetching(
             self.ctx, session, ShareFetchRequest("g", member, 0, **values), {self.place.topic_id: ErrorCode.NONE}, exact=False
         )
@@ -75,11 +84,11 @@ def test_no_limit_no_fetch() -> None:
 
 def test_one_fetch_at_a_time_reads_a_share_partition() -> None:
     world = Fetches()
-    world.hosted.is_read = True
+    assert world.hosted.begin_read(ParkedShareFetch(0))
     assert world.got(world.fetch(max_wait_ms=0)) == []
-    world.hosted.is_read = False
+    world.hosted.end_read()
     assert world.got(world.fetch(max_wait_ms=0)) == [(0, 9, 1)]
-    assert not world.hosted.is_read
+    assert world.hosted.begin_read(ParkedShareFetch(0))
 
 
 def test_an_error_is_the_answer() -> None:
@@ -95,3 +104,48 @@ def test_a_log_start_that_moved_is_followed() -> None:
     assert world.partition.delete_records(7)[0] is ErrorCode.NONE
     assert world.got(world.fetch()) == [(7, 9, 1)]
     assert isinstance(world.hosted, HostedShare) and world.hosted.machine.start_offset == 7
+
+
+def test_aborted_records_are_read_past_without_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+
+    def read(partition: Any, offset: int, max_bytes: int, **how: Any) -> ShareRead:
+        found = read_log(partition, offset, max_bytes, **how)
+        return found._replace(aborted=[one for one in found.offsets if one[1] < 5])
+
+    monkeypatch.setattr(acquisition, "read_log", read)
+    assert world.got(world.fetch(max_bytes=100, max_records=3)) == [(5, 9, 1)]
+    assert world.waits == 0
+
+
+def test_only_one_partition_of_a_fetch_may_exceed_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    asked: list[bool] = []
+
+    def read(partition: Any, offset: int, max_bytes: int, **how: Any) -> ShareRead:
+        asked.append(how["min_one"])
+        return read_log(partition, offset, max_bytes, **how)
+
+    monkeypatch.setattr(acquisition, "read_log", read)
+    world.places = 3
+    for index in range(3):
+        world.shares.serve("g", world.place._replace(partition=index), world.partition)
+    world.clock.run()
+    fetch = world.fetch(max_bytes=1)
+    assert asked == [True, False, False]
+    assert world.got(fetch) == [(0, 4, 1)]
+
+
+def test_a_session_that_was_replaced_gets_no_records() -> None:
+    world = Fetches()
+    world.during_wait = lambda: world.shares.sessions.open("g", "m", None)
+    assert world.got(world.fetch(min_bytes=100_000)) == []
+    assert world.hosted.machine.spans() == []
+
+
+def test_a_log_start_that_moves_makes_room_at_the_limit() -> None:
+    world = Fetches()
+    world.settings.most = 5
+    assert world.got(world.fetch(max_records=5)) == [(0, 4, 1)]
+    assert world.partition.delete_records(5)[0] is ErrorCode.NONE
+    assert world.got(world.fetch("n", max_wait_ms=0)) == [(5, 9, 1)]

@@ -144,7 +144,7 @@ def test_a_dead_letter_is_written_when_the_change_is_durable_and_then_the_record
     hosted.share.acknowledge("m", [Acknowledgement(0, 4, REJECT)])
     assert not graves.letters
     hosted.clock.run()
-    assert graves.letters == [LETTER] and not hosted.share.is_burying
+    assert graves.letters == [LETTER] and hosted.share.is_idle
     assert [each.batches[0].state for each in hosted.store.written] == [RecordState.ARCHIVING, RecordState.ARCHIVED]
     assert hosted.share.machine.start_offset == 5
 
@@ -166,3 +166,77 @@ def test_a_new_leader_writes_the_dead_letters_that_the_one_before_did_not_finish
     assert graves.letters == [LETTER]
     assert hosted.store.written[-1].batches == (StateBatch(0, 4, RecordState.ARCHIVED, 1),)
     assert hosted.share.machine.start_offset == 5
+
+
+@pytest.mark.parametrize("error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE])
+def test_a_coordinator_that_is_out_of_reach_costs_neither_locks_nor_counts(error: ErrorCode) -> None:
+    hosted = Hosted().load()
+    hosted.acquire()
+    hosted.store.error = error
+    change = hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    hosted.clock.run()
+    assert isinstance(change, Persisting) and change.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert hosted.share.machine.spans() == [(0, 4, RecordState.ACQUIRED, 1, "m")]
+
+
+def test_a_state_that_was_deleted_ends_it() -> None:
+    hosted = Hosted().load()
+    hosted.acquire()
+    hosted.store.error = ErrorCode.INVALID_REQUEST
+    hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    hosted.clock.run()
+    assert (hosted.share.phase, hosted.share.error) == (Phase.GONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_a_load_that_breaks_off_is_an_error_and_no_wait_without_end() -> None:
+    hosted = Hosted()
+    hosted.store.broken = True
+    hosted.clock.spawn(hosted.share.load(), "load")
+    with pytest.raises(OSError, match="broken"):
+        hosted.clock.run()
+    assert (hosted.share.phase, hosted.share.error) == (Phase.GONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_a_write_that_breaks_off_is_an_error_and_no_wait_without_end() -> None:
+    hosted = Hosted().load()
+    hosted.acquire(10)
+    hosted.store.broken = True
+    first = hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    second = hosted.share.acknowledge("m", [Acknowledgement(5, 9, ACCEPT)])
+    with pytest.raises(OSError, match="broken"):
+        hosted.clock.run()
+    for change in (first, second):
+        assert isinstance(change, Persisting) and change.done and change.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert hosted.share.phase is Phase.GONE
+
+
+def test_locks_that_come_back_are_told() -> None:
+    hosted = Hosted().load()
+    locked: list[int] = []
+    hosted.share.on_locked = lambda: locked.append(1)
+    hosted.acquire()
+    hosted.store.error = ErrorCode.NOT_COORDINATOR
+    hosted.share.acknowledge("m", [Acknowledgement(0, 4, ACCEPT)])
+    assert not locked
+    hosted.clock.run()
+    assert locked
+
+
+def test_only_fetches_that_were_turned_away_are_woken_when_one_ends() -> None:
+    hosted = Hosted().load()
+    woken: list[str] = []
+
+    class Fetch:
+        def finish(self) -> None:
+            woken.append("turned away")
+
+        def changed(self, *_: object) -> None:
+            woken.append("waits")
+
+    waits = Fetch()
+    assert hosted.share.begin_read(waits)
+    hosted.share.watchers[Fetch()] = None
+    assert not hosted.share.begin_read(waits)
+    hosted.share.end_read()
+    assert woken == ["turned away"]
+    assert hosted.share.begin_read(waits)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
-from tests.unit.broker.shares.hosted import Clock
+from tests.unit.broker.shares.hosted import Clock, Turn
 from tidelog.broker.shares.initializing import Initializer
 from tidelog.coordinator.group.share.share_heartbeat import Initialize
 from tidelog.coordinator.share.coordinator import Answer
@@ -37,3 +38,47 @@ def test_the_group_learns_which_states_exist_now() -> None:
     clock.run()
     assert asked == [(ShareKey("g", T, 0), 4, -1), (ShareKey("g", T, 1), 4, -1)]
     assert settled == [("g", {T: frozenset({0})}, {T: frozenset({1})})]
+
+
+def test_an_order_that_is_being_carried_out_is_not_sent_again() -> None:
+    """The second one would come after members have acknowledged records, and reset their state."""
+    asked: list[tuple[ShareKey, int]] = []
+    tasks: list[Any] = []
+    settled: list[tuple[Any, ...]] = []
+    answers = [True, False]
+
+    async def initialize(key: ShareKey, state_epoch: int, start_offset: int) -> Answer:
+        asked.append((key, state_epoch))
+        while answers[0]:
+            await Turn()
+        return Answer()
+
+    def tell(shard: object, call: Any) -> None:
+        call(SimpleNamespace(shares=SimpleNamespace(settle=lambda *args: settled.append(args))), 0)
+
+    runtime = SimpleNamespace(spawn=lambda coroutine, name: tasks.append(coroutine))
+    broker: Any = SimpleNamespace(
+        runtime=runtime,
+        groups=SimpleNamespace(tell=tell),
+        share_partitions=SimpleNamespace(store=SimpleNamespace(initialize=initialize)),
+    )
+    initializer = Initializer()
+    initializer.broker = broker
+    shard: Any = "shard"
+    initializer.send(shard, Initialize("g", 4, {T: ("t", frozenset({0, 1}))}))
+    for task in tasks:
+        task.send(None)
+    assert [each for each, _ in asked] == [ShareKey("g", T, 0), ShareKey("g", T, 1)], "one does not wait for the other"
+    initializer.send(shard, Initialize("g", 5, {T: ("t", frozenset({0, 1, 2}))}))
+    for task in tasks[2:]:
+        task.send(None)
+    assert asked[2:] == [(ShareKey("g", T, 2), 5)]
+    answers[0] = False
+    for task in tasks:
+        with contextlib.suppress(StopIteration):
+            task.send(None)
+    assert len(settled) == 2
+    initializer.send(shard, Initialize("g", 6, {T: ("t", frozenset({0}))}))
+    assert len(tasks) == 4
+    for task in tasks:
+        task.close()

@@ -32,6 +32,7 @@ def test_whole_batches_are_read_from_the_one_that_holds_the_offset() -> None:
     assert [header.base_offset for header in iter_headers(read.between(12, 13))] == [10]
     assert read.between(30, 40) == b""
     assert read_log(partition(5, 5), 0, 1, committed=False).offsets == [(0, 4)]
+    assert read_log(partition(5, 5), 0, 1, committed=False, min_one=False).offsets == []
 
 
 def test_there_may_be_nothing_and_there_may_be_an_error() -> None:

@@ -6,16 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.broker.node_world import run
-from tests.unit.broker.shares.hosted import Clock, Settings, Store
+from tests.unit.broker.shares.hosted import Clock, Settings, Store, Turn
 from tests.unit.broker.shares.test_log_reading import partition
 from tidelog.broker.shares.hosted_share import HostedShare, Phase
 from tidelog.broker.shares.share_partitions import SharePartitions
 from tidelog.broker.shares.share_sessions import Place, ShareSession
 from tidelog.config.resolve import BrokerConfig
-from tidelog.coordinator.share.coordinator import Answer
+from tidelog.coordinator.share.coordinator import Answer, Written
+from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.share.acquiring import Want
-from tidelog.replication.share.record_state import RecordState
+from tidelog.replication.share.record_state import Acknowledgement, RecordState
 
 
 class Waiting(Clock):
@@ -31,7 +32,9 @@ class Waiting(Clock):
 class World:
     def __init__(self) -> None:
         self.clock: Any = Waiting()
-        host: Any = SimpleNamespace(config=BrokerConfig.from_properties({}), runtime=self.clock)
+        self.features = {"share.version": 1}
+        image = SimpleNamespace(features=self.features)
+        host: Any = SimpleNamespace(config=BrokerConfig.from_properties({}), runtime=self.clock, image=image)
         self.shares = SharePartitions(host)
         self.store: Any = Store()
         self.settings: Any = Settings()
@@ -110,3 +113,85 @@ def test_locks_are_watched_while_there_are_any() -> None:
     assert world.clock.now >= 1_100
     assert hosted.machine.spans() == [(0, 4, RecordState.AVAILABLE, 1, None)]
     world.clock.run()
+
+
+def test_a_lock_that_comes_back_after_the_clock_has_stopped_times_out_all_the_same() -> None:
+    world = World()
+    hosted = world.serve()
+    world.session("m")
+    world.acquire(hosted)
+    world.store.error = ErrorCode.NOT_COORDINATOR
+    hosted.acknowledge("m", [Acknowledgement(0, 4, (1,))])
+    assert not world.shares._ticks, "nobody watches the locks"
+    world.clock.run()
+    assert hosted.machine.spans() == [(0, 4, RecordState.AVAILABLE, 1, None)]
+
+
+class Slow(Store):
+    """A store whose writes wait until the test lets them go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = True
+
+    async def write(self, key: ShareKey, written: Written) -> Answer:
+        while self.held:
+            await Turn()
+        return await super().write(key, written)
+
+
+def turn(world: World) -> None:
+    """Each task goes on once."""
+    for task in list(world.clock.tasks):
+        try:
+            task.send(None)
+        except StopIteration:
+            world.clock.tasks.remove(task)
+
+
+def test_the_last_session_waits_for_its_release_and_so_does_the_request_that_closes_it() -> None:
+    world = World()
+    hosted = world.serve()
+    store = world.store = world.shares.store = Slow()
+    hosted._store = store
+    session = world.session("m")
+    world.acquire(hosted)
+    assert world.shares.sessions.close(session)
+    (released,) = world.shares.leave(session)
+    answered: list[int] = []
+    released.on_done = lambda: answered.append(1)
+    turn(world)
+    turn(world)
+    assert not answered and hosted.phase is Phase.ACTIVE
+    store.held = False
+    turn(world)
+    assert answered, "the request that closed the session is answered"
+    turn(world)
+    assert hosted.phase is Phase.GONE
+
+
+def test_share_partitions_are_dropped_when_no_change_of_theirs_is_under_way() -> None:
+    world = World()
+    hosted = world.serve()
+    store = world.store = world.shares.store = Slow()
+    hosted._store = store
+    session = world.session("m")
+    world.acquire(hosted)
+    world.clock.now += 200
+    hosted.expire()
+    world.shares.sessions.close(session)
+    assert world.shares.leave(session) == []
+    turn(world)
+    assert hosted.phase is Phase.ACTIVE, "another one would begin without the timeout that is being persisted"
+    store.held = False
+    turn(world)
+    assert hosted.phase is Phase.GONE and list(world.shares) == []
+
+
+def test_nothing_is_kept_once_the_feature_is_off() -> None:
+    world = World()
+    hosted = world.serve()
+    world.session("m")
+    world.features["share.version"] = 0
+    world.shares.follow()
+    assert hosted.phase is Phase.GONE and list(world.shares) == [] and len(world.shares.sessions) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.shares.share_sessions import CLOSE, Place, ShareSession, ShareSessions
+from tidelog.broker.shares.share_sessions import CLOSE, MOST_PLACES, Place, ShareSession, ShareSessions
 from tidelog.model.errors import ErrorCode
 
 A, B, C = (Place(b"t" * 16, index) for index in range(3))
@@ -62,3 +62,33 @@ def test_a_session_ends_with_its_connection_and_no_other() -> None:
     assert sessions.lost(old) == [other]
     assert sessions.find("g", "m") is again
     assert sessions.evictions == 1
+
+
+def test_a_session_names_so_many_partitions() -> None:
+    session = opened(ShareSessions(1))
+    many = [Place(b"t" * 16, index) for index in range(MOST_PLACES)]
+    assert session.add(many) and session.add(many[:5])
+    assert not session.add([A, Place(b"u" * 16, 0)])
+    assert len(session.partitions) == MOST_PLACES
+    session.forget([A])
+    assert session.add([Place(b"u" * 16, 0)])
+
+
+def test_the_groups_with_sessions_are_counted() -> None:
+    sessions = ShareSessions(9)
+    owner = object()
+    opened(sessions, "m", owner)
+    opened(sessions, "m", owner)
+    opened(sessions, "n", owner)
+    sessions.close(opened(sessions, "n", owner))
+    assert sessions.has_group("g")
+    assert len(sessions.lost(owner)) == 1
+    assert not sessions.has_group("g")
+
+
+def test_a_session_that_was_replaced_is_not_the_member_s() -> None:
+    sessions = ShareSessions(9)
+    former = opened(sessions)
+    assert sessions.holds(former)
+    opened(sessions)
+    assert not sessions.holds(former)

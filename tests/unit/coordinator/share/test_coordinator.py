@@ -129,3 +129,35 @@ def test_a_summary_has_the_offsets() -> None:
     driver.initialize()
     driver.write(accepted(5, 9), start=3, count=5)
     assert driver.summary().stored == (1, 0, 3, 5, ())
+
+
+def test_a_late_write_takes_nothing_back() -> None:
+    driver = Driver()
+    driver.initialize()
+    driver.write(accepted(50, 59), start=0, count=10)
+    driver.write(start=100, count=3)
+    driver.write(accepted(50, 59), start=0, count=10)
+    driver.restart()
+    assert driver.read().stored == (1, 0, 100, 3, ())
+    driver.write(start=100, count=1)
+    assert driver.summary().stored == (1, 0, 100, 3, ()), "records do not become unfinished"
+    driver.write(start=104, count=0)
+    assert driver.summary().stored == (1, 0, 104, 0, ())
+
+
+def test_a_late_write_takes_nothing_back_in_a_snapshot_either() -> None:
+    driver = Driver(ShareCoordinatorSettings(updates_per_snapshot=1))
+    driver.initialize()
+    driver.write(start=100, count=3)
+    driver.write(accepted(50, 59), start=0, count=10)
+    assert last(driver).change == Snapshot(1, 1, 0, 100, 3, 1000, 1000)
+
+
+def test_a_state_is_not_reset_by_the_same_order_again() -> None:
+    driver = Driver()
+    driver.initialize(epoch=3)
+    driver.write(accepted(5, 9), state=3, start=2, count=5)
+    assert driver.initialize(epoch=3) == Answer()
+    assert driver.summary().stored == (3, 0, 2, 5, ())
+    driver.initialize(epoch=4)
+    assert driver.summary().stored == (4, 0, -1, -1, ())

@@ -319,3 +319,28 @@ def test_a_stored_state_that_cannot_be_is_refused() -> None:
         SharePartition(5, [StateBatch(0, 9, AVAILABLE, 1)], ShareLimits)
     with pytest.raises(ValueError, match="overlaps"):
         SharePartition(0, [StateBatch(0, 9, AVAILABLE, 1), StateBatch(9, 10, AVAILABLE, 1)], ShareLimits)
+
+
+def test_a_lock_that_is_renewed_for_less_time_ends_when_that_is_over() -> None:
+    shared = Shared(limits=ShareLimits(lock_ms=60_000))
+    shared.fetch()
+    shared.limits = ShareLimits(lock_ms=15_000)
+    shared.ack(0, 99, AckType.RENEW)
+    assert shared.machine.next_deadline() == shared.now_ms + 15_000
+    assert shared.machine.expire(shared.now_ms + 15_000) is not None
+
+
+def test_an_acknowledgement_does_not_end_where_nothing_was_delivered() -> None:
+    shared = Shared(log=[(0, 4), (10, 14)])
+    shared.fetch(most=5)
+    shared.fetch()
+    assert refused(shared, 0, 7) is ErrorCode.INVALID_REQUEST
+    assert isinstance(shared.ack(0, 14, AckType.ACCEPT), Change)
+
+
+def test_an_offset_that_is_acknowledged_twice_in_one_request_is_refused() -> None:
+    shared = Shared()
+    shared.fetch(most=10)
+    acks = [Acknowledgement(0, 4, (AckType.ACCEPT,)), Acknowledgement(4, 9, (AckType.ACCEPT,))]
+    assert shared.machine.acknowledge(ANN, acks, shared.now_ms) is ErrorCode.INVALID_RECORD_STATE
+    assert shared.machine.spans() == [(0, 9, ACQUIRED, 1, ANN)]

@@ -207,7 +207,9 @@ async def alter_share_group_offsets(
             former = wanted.get(topic_id, (each.topic_name, frozenset()))[1]
             wanted[topic_id] = each.topic_name, former | {one.partition_index}
     answer = await ask_shares(
-        ctx, request.group_id, lambda machine, token: machine.shares.begin_reset(token, request.group_id, wanted)
+        ctx,
+        request.group_id,
+        lambda machine, token: machine.shares.begin_reset(token, request.group_id, wanted, ctx.node.runtime.even_ms()),
     )
     if isinstance(answer, ErrorCode):
         return altering.AlterShareGroupOffsetsResponse(error_code=answer, error_message=answer.text)
@@ -252,7 +254,10 @@ async def initialize(
         )
         return outcome._replace(replies=(Reply(token, None),))
 
-    await ask_shares(ctx, group_id, settle)
+    answer = await ask_shares(ctx, group_id, settle)
+    if isinstance(answer, ErrorCode):
+        # The next member would have the partitions initialized again, and undo the reset.
+        return dict.fromkeys(errors, answer)
     return errors
 
 

@@ -15,7 +15,7 @@ from tidelog.broker.node import BrokerContext
 from tidelog.broker.shares.acquisition import ShareFetching
 from tidelog.broker.shares.hosted_share import Persisting
 from tidelog.broker.shares.share_partitions import SharePartitions
-from tidelog.broker.shares.share_sessions import CLOSE, OPEN, Place, ShareSession
+from tidelog.broker.shares.share_sessions import CLOSE, MOST_PLACES, OPEN, Place, ShareSession
 from tidelog.metadata.supported_features import SHARE_VERSION
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -62,6 +62,9 @@ async def share_fetch(ctx: BrokerContext, request: fetching.ShareFetchRequest) -
     shares = ctx.node.share_partitions
     named = [(Place(topic.topic_id, each.partition_index), each) for topic in request.topics for each in topic.partitions]
     closes = request.share_session_epoch == CLOSE
+    if not closes and not session.add(place for place, _ in named):
+        text = f"A share session has at most {MOST_PLACES} partitions."
+        return fetching.ShareFetchResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=text)
     readable = _readable(ctx, [place for place, _ in named] + list(session.partitions))
     first = request.share_session_epoch == OPEN
     acks = _acknowledge(shares, session, named, readable, renews=request.is_renew_ack, first=first)
@@ -70,7 +73,6 @@ async def share_fetch(ctx: BrokerContext, request: fetching.ShareFetchRequest) -
         released = shares.leave(session) if shares.sessions.close(session) else []
         await _settled(ctx, (*acks.values(), *released))
     else:
-        session.add(place for place, _ in named)
         session.forget(Place(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions)
         await _settled(ctx, acks.values())
         fetch = ShareFetching(ctx, session, request, readable, exact=request.share_acquire_mode == _RECORD_LIMIT)
@@ -86,9 +88,7 @@ async def _session(ctx: BrokerContext, group_id: str, request: fetching.ShareFet
         if isinstance(found, ErrorCode):
             raise KafkaError(found)
         return found
-    former = shares.sessions.find(group_id, member_id)
-    if former is not None:
-        shares.release(group_id, member_id, former.partitions)
+    # What the member holds stays with it: it may be processing records that it got in its last session.
     opened = shares.sessions.open(group_id, member_id, ctx.session)
     if isinstance(opened, ErrorCode):
         # Answered late, so that clients do not ask without a pause.
@@ -194,7 +194,7 @@ def _are_valid(batches: Sequence[Any], *, renews: bool) -> bool:
     above = -1
     for batch in batches:
         count = len(batch.acknowledge_types)
-        if batch.first_offset <= above or batch.last_offset < batch.first_offset:
+        if batch.first_offset < above or batch.last_offset < batch.first_offset:
             return False
         if count not in {1, batch.last_offset - batch.first_offset + 1}:
             return False

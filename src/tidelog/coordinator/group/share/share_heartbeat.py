@@ -148,7 +148,8 @@ def _target(
 ) -> tuple[int, Mapping[str, Partitions]]:
     """The target that the member moves to: a new one if the epoch has risen and the assignment interval has passed."""
     interval_ms = c.share_assignment_interval_ms(group.group_id)
-    waits = group.assignment_ms and interval_ms and now_ms < group.assignment_ms + interval_ms
+    # Another coordinator, whose clock was ahead, may have computed the last one.
+    waits = group.assignment_ms and 0 <= now_ms - group.assignment_ms < interval_ms
     if group.assignment_epoch >= epoch or waits:
         return group.assignment_epoch, group.target
     subscriptions = {member_id: c.topics.ids_of(member.topics) for member_id, member in members.items()}

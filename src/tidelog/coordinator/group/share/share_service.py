@@ -118,10 +118,12 @@ class ShareService:
         partitions = {topic_id: found for topic_id, (_, found) in known.items()}
         return Ordered(group.epoch, partitions, {topic_id: name for topic_id, (name, _) in known.items()})
 
-    def begin_reset(self, token: Token, group_id: str, topics: Mapping[bytes, tuple[str, frozenset[int]]]) -> Outcome:
+    def begin_reset(
+        self, token: Token, group_id: str, topics: Mapping[bytes, tuple[str, frozenset[int]]], now_ms: int
+    ) -> Outcome:
         """The reply is an ``Ordered`` of what to initialize, or the error: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of
         another protocol. A group that does not exist is created. The epoch rises, so that leaders with the former state are
-        fenced."""
+        fenced. For a while members that join do not order these partitions to be initialized."""
         effects = Effects()
         group = self._c.share(group_id)
         if group is None and (group_id in self._c.groups or self._has_offsets(group_id)):
@@ -134,6 +136,8 @@ class ShareService:
         if not topics:
             effects.reply(token, Ordered(group.epoch, {}, {}))
             return effects.outcome()
+        self._c.put(group)
+        group.initializing_since.update(dict.fromkeys(topics, now_ms))
         effects.records.append(epoch_record(group_id, group.epoch + 1, group.metadata_hash))
         effects.records.append(state_partitions_record(group_id, group.state_partitions.begin(topics)))
         partitions = {topic_id: found for topic_id, (_, found) in topics.items()}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.share_talk import MEMBER, Member, configure, create, produce
+from tests.unit.broker.node_world import run
+from tidelog.broker.apis.groups import share_groups
+from tidelog.coordinator.group.share.share_service import Ordered
+from tidelog.coordinator.share.coordinator import Answer
+from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode as E
 from tidelog.protocol.messages import alter_share_group_offsets as altering
 from tidelog.protocol.messages import delete_share_group_offsets as deleting
@@ -150,3 +156,18 @@ def test_without_the_feature_every_request_is_unsupported(talk: Talk, broker: Br
         assert member.acknowledge(b"t" * 16, []).error_code == code
         member.close()
         alone.close()
+
+
+def test_a_reset_that_the_group_did_not_record_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def initialize(key: ShareKey, state_epoch: int, start_offset: int) -> Answer:
+        return Answer()
+
+    async def moved(*_: Any) -> E:
+        return E.NOT_COORDINATOR
+
+    monkeypatch.setattr(share_groups, "ask_shares", moved)
+    store = SimpleNamespace(initialize=initialize)
+    ctx: Any = SimpleNamespace(node=SimpleNamespace(share_partitions=SimpleNamespace(store=store)))
+    key = ShareKey("g", b"t" * 16, 0)
+    ordered = Ordered(5, {key.topic_id: frozenset({0})}, {})
+    assert run(share_groups.initialize(ctx, "g", ordered, {key: 7})) == {key: E.NOT_COORDINATOR}

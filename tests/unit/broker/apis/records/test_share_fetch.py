@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.share_talk import Member, configure, create, produce
+from tidelog.broker.shares import share_sessions
 from tidelog.model.errors import ErrorCode as E
 from tidelog.records.batch import iter_headers
 from tidelog.testing import Broker
@@ -175,3 +176,21 @@ def test_a_group_without_an_initialized_state_is_an_error(group: Group) -> None:
     stranger = Member(group.broker, "never-joined")
     group.members.append(stranger)
     assert codes(stranger.fetch(group.topic_id)) == [E.UNKNOWN_SERVER_ERROR]
+
+
+def test_a_session_that_begins_again_costs_the_member_no_records(group: Group) -> None:
+    group.produce(4)
+    assert group.first.records(group.topic_id) == [(0, 3, 1)]
+    assert group.first.records(group.topic_id, epoch=0, max_wait_ms=1) == []
+    group.first.epoch = 1
+    assert codes(group.first.acknowledge(group.topic_id, [(0, 3, ACCEPT)])) == [0]
+
+
+def test_a_session_that_names_too_much_is_refused_before_anything_is_done(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    group.produce(4)
+    assert group.first.records(group.topic_id) == [(0, 3, 1)]
+    monkeypatch.setattr(share_sessions, "MOST_PLACES", 2)
+    answer = group.first.fetch(group.topic_id, [(0, 3, ACCEPT)], partitions=(0, 1, 2))
+    assert (answer.error_code, answer.responses) == (E.INVALID_REQUEST, [])
+    group.first.epoch += 1
+    assert codes(group.first.acknowledge(group.topic_id, [(0, 3, ACCEPT)])) == [0]

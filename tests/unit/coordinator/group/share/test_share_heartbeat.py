@@ -142,3 +142,11 @@ def test_an_inconsistent_request_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(KafkaError) as refused:
         check_request(ShareGroupHeartbeatRequest(**{**good, **fields}))  # type: ignore[arg-type]
     assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_a_target_from_a_clock_that_was_ahead_holds_up_no_new_one() -> None:
+    driver = ShareDriver()
+    driver.join(ANN)
+    driver.settle()
+    driver.shared().assignment_ms = driver.now + 3_600_000
+    assert driver.told(driver.share_beat(ANN, 2)) == {"t": [0, 1, 2]}

@@ -40,7 +40,7 @@ def test_offsets_are_reset_with_a_new_epoch() -> None:
     driver = settled()
     epoch = driver.shared().epoch
     topics = {T: ("t", frozenset({0}))}
-    assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "g", topics)) == Ordered(
+    assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "g", topics, driver.now)) == Ordered(
         epoch + 1, parts(t=[0]), {T: "t"}
     )
     driver.run(driver.machine.shares.settle("g", parts(t=[0]), {}))
@@ -50,15 +50,18 @@ def test_offsets_are_reset_with_a_new_epoch() -> None:
 def test_a_reset_makes_a_group_and_spares_one_with_members() -> None:
     driver = ShareDriver()
     topics = {T: ("t", frozenset({0}))}
-    assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "new", topics)) == Ordered(
+    assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "new", topics, driver.now)) == Ordered(
         2, parts(t=[0]), {T: "t"}
     )
     assert "new" in driver.machine.groups
     driver.join(ANN)
-    assert ask(driver, lambda token: driver.machine.shares.begin_reset(token, "g", topics)) is ErrorCode.NON_EMPTY_GROUP
+    assert (
+        ask(driver, lambda token: driver.machine.shares.begin_reset(token, "g", topics, driver.now)) is ErrorCode.NON_EMPTY_GROUP
+    )
     driver.enter("consumers", "x")
     assert (
-        ask(driver, lambda token: driver.machine.shares.begin_reset(token, "consumers", topics)) is ErrorCode.GROUP_ID_NOT_FOUND
+        ask(driver, lambda token: driver.machine.shares.begin_reset(token, "consumers", topics, driver.now))
+        is ErrorCode.GROUP_ID_NOT_FOUND
     )
 
 
@@ -86,3 +89,12 @@ def test_deleted_topics_are_forgotten() -> None:
     assert driver.shared().state_partitions == StatePartitions()
     assert driver.machine.shares.initialized("g") == Ordered(driver.shared().epoch, {}, {})
     assert driver.machine.shares.initialized("x") is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_member_that_joins_during_a_reset_does_not_undo_it() -> None:
+    driver = ShareDriver()
+    topics = {T: ("t", frozenset({0}))}
+    ask(driver, lambda token: driver.machine.shares.begin_reset(token, "g", topics, driver.now))
+    driver.join(ANN)
+    (order,) = driver.orders
+    assert order.topics == {T: ("t", frozenset({1, 2}))}, "partition 0 is being reset"
