@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-shares sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -243,7 +243,11 @@ sim-controller: $(VENV)/.dev ## The controller simulated with its brokers: 9000 
 	$(BIN)/python -m sim.controller_run --seeds 9000 $(ARGS)
 	$(BIN)/python -m sim.controller_run --bugs 1000
 
-sim: sim-raft sim-controller sim-replicas sim-cluster ## All simulators, one after another; hours
+sim-shares: $(VENV)/.dev ## Share groups simulated: 100000 seeds of faults, then each planted bug has to be found; goes on where it stopped
+	$(BIN)/python -m sim.share_run --seeds 100000 --note .cache/sim-shares.json $(ARGS)
+	$(BIN)/python -m sim.share_run --bugs 300
+
+sim: sim-raft sim-controller sim-replicas sim-shares sim-cluster ## All simulators, one after another; hours
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

@@ -1,4 +1,4 @@
-"""Changes of a broker's dynamic settings, and what Apache Kafka 4.3.1 answers to them (KIP-226).
+"""Changes of a broker's dynamic settings, and what Apache Kafka 4.3.1 answers to them (KIP-226); 4.4.0 for what is new in it.
 
 ``python -m tests.dynamic_configs --write`` records the answers in ``golden/config/dynamic.jsonl`` (needs Java); without the
 flag it compares a running tidelog with them. Every change is only validated, so that none is in the way of the next.
@@ -20,6 +20,17 @@ RECORDED = GOLDEN / "dynamic.jsonl"
 BROKER, CLUSTER = "1", ""
 """Resource names: the broker that the request is sent to, and all brokers."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
+NEW_IN_4_4 = frozenset(
+    {
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.copy.record.enable",
+        "errors.deadletterqueue.group.enable",
+        "errors.deadletterqueue.topic.name",
+        "errors.deadletterqueue.topic.name.prefix",
+        "group.share.dlq.manager.class.name",
+    }
+)
+"""Settings that Apache Kafka 4.3 does not have."""
 NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",

@@ -17,15 +17,15 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
-KAFKA = "4.3.1"
+KAFKA = "4.4.0"
 PINNED = {
-    "kafka-clients": "52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36",
-    "kafka-metadata": "4d73a96c6474a4ebdd67a1cee14da1a94cfd6bb9e6e252685ba5667d8ab7f898",
-    "kafka-group-coordinator": "4ab56d002e1624185c874199e9e0ffb243dbeb9f68b4d0cadf48ce2f617a1126",
-    "kafka-transaction-coordinator": "c64aaa2a88d8fd382c4800204872917686e542043c7916c9e8797d939d8eb313",
-    "kafka-share-coordinator": "8ceeed7346127e652ea5c650b217890aaff14919f967d27fadce420745bd3066",
-    "kafka-raft": "46abbf89806dd22d848e997cdfb1431524cab4ec88e38a7d2806e20b24a70609",
-    "kafka-storage": "97e3facddd2914a58f28ec91ef35f8da69963eab3651196e97f487924f6dac98",
+    "kafka-clients": "1ab07317eb6633241392449d329dbdc5d9251e6ffc4926860f42dd966e88bdf9",
+    "kafka-metadata": "6c52de74ecd670332e1e1324f5d40311275ac49b22699b6722e5fb07dd266fcb",
+    "kafka-group-coordinator": "3fc830ace54f6a13f9f536bc0564bf39a68797365a4c4b194bd7db4fb893b2bc",
+    "kafka-transaction-coordinator": "1d5324d59776d6b7f324cfdc87647b1e88f9823332201c0324e7ae9f210d915d",
+    "kafka-share-coordinator": "6969a7961ca98d37a039bbe0af0fe761d6b0dd07ca9666802f47821167afbb6e",
+    "kafka-raft": "687f278ce5d82b7f53644643e21e1a7452530f202826108990f0fe4f3d334d4f",
+    "kafka-storage": "9eaa4dafacc251080ece0efa8511283da5de6931e843457f6af87f02f9b50039",
 }
 FILES = {
     "kafka-clients": "clients",

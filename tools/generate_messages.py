@@ -47,7 +47,7 @@ def api_keys_text(messages: Iterable[Message]) -> str:
         "",
         "",
         "class ApiFacts(NamedTuple):",
-        '    """What Kafka 4.3 defines for one RPC. ``stable_max``: the newest released version, which may not be the last."""',
+        '    """What Kafka 4.4 defines for one RPC. ``stable_max``: the newest released version, which may not be the last."""',
         "",
         "    name: str",
         "    module: str",

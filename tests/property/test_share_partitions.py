@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.share.acquiring import Want
+from tidelog.replication.share.dead_letters import DeadLetter, unfinished
 from tidelog.replication.share.record_state import Acknowledgement, AckType, RecordState, StateBatch
 from tidelog.replication.share.share_partition import Change, ShareLimits, SharePartition
 
@@ -18,9 +19,10 @@ LOCK_MS = 50
 class ShareHistory(RuleBasedStateMachine):
     """``stored``: what is durable, by offset. A restart loads it, as a new leader does."""
 
-    @initialize(data=st.data(), limit=st.integers(2, 6), locks=st.integers(5, 60))
-    def begin(self, data: st.DataObject, limit: int, locks: int) -> None:
-        self.limits = ShareLimits(limit, locks, LOCK_MS)
+    @initialize(data=st.data(), limit=st.integers(2, 6), locks=st.integers(5, 60), dead=st.booleans())
+    def begin(self, data: st.DataObject, limit: int, locks: int, dead: bool) -> None:
+        self.limits = ShareLimits(limit, locks, LOCK_MS, dead_letters=dead)
+        self.letters: list[DeadLetter] = []
         self.log: list[tuple[int, int]] = []
         at = 0
         for hole, size in data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 12)), min_size=1, max_size=12)):
@@ -100,7 +102,10 @@ class ShareHistory(RuleBasedStateMachine):
         change, taken = self.pending.pop(0)
         if persisted:
             self.store(change)
-        self.machine.complete(change, self.now_ms, persisted=persisted)
+            self.letters += change.dead_letters
+        again = self.machine.complete(change, self.now_ms, persisted=persisted)
+        if again is not None:
+            self.letters += again.dead_letters
         if not persisted:
             available = {e for first, last, state, _, _ in self.machine.spans() if state == 0 for e in range(first, last + 1)}
             for each, (member, deadline_ms) in taken.items():
@@ -143,6 +148,20 @@ class ShareHistory(RuleBasedStateMachine):
             if persisted:
                 self.store(change)
             self.machine.complete(change, self.now_ms, persisted=persisted)
+            self.letters += change.dead_letters
+
+    @precondition(lambda self: self.letters)
+    @rule(data=st.data(), persisted=st.booleans())
+    def bury(self, data: st.DataObject, persisted: bool) -> None:
+        letter = self.letters.pop(data.draw(st.integers(0, len(self.letters) - 1)))
+        start = self.machine.start_offset
+        change = self.machine.archive(letter)
+        assert (change is None) == (letter.last < start)
+        if change is not None:
+            assert all(each.state is RecordState.ARCHIVED for each in change.batches)
+            self.gone |= {each for batch in change.batches for each in range(batch.first, batch.last + 1)}
+            if persisted:
+                self.store(change)
 
     @rule(offset=st.integers(0, 60))
     def delete_records(self, offset: int) -> None:
@@ -159,6 +178,7 @@ class ShareHistory(RuleBasedStateMachine):
         self.machine.move_start(self.log_start)
         self.held.clear()
         self.pending.clear()
+        self.letters = list(unfinished(self.machine.spans(), self.limits.delivery_count))
         self.gone = {each for each in self.gone if each < max(self.stored_start, self.log_start)}
         self.finished = {e for e in self.finished if e < self.stored_start or (e in self.stored and self.stored[e][0] != 0)}
 
@@ -168,6 +188,10 @@ class ShareHistory(RuleBasedStateMachine):
             return
         self.machine.check()
         start = self.machine.start_offset
+        dying = {e for first, last, state, _, _ in self.machine.spans() if state == 3 for e in range(first, last + 1)}
+        known = {e for letter in self.letters for e in range(letter.first, letter.last + 1)}
+        known |= {e for change, _ in self.pending for letter in change.dead_letters for e in range(letter.first, letter.last + 1)}
+        assert dying <= known, f"{dying - known} would hold up the start for good"
         lost = {each for each in self.offsets if each < start} - self.finished - self.gone
         assert not lost, f"{lost} were skipped"
         held = {

@@ -83,10 +83,22 @@ class Cell:
         return self.listener, self.case.api.name, self.version, self.case.state
 
 
+LAST_IN_4_3 = {
+    ApiKey.API_VERSIONS: 4,
+    ApiKey.TXN_OFFSET_COMMIT: 5,
+    ApiKey.DELETE_GROUPS: 2,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: 0,
+    ApiKey.STREAMS_GROUP_DESCRIBE: 0,
+}
+NEW_IN_4_4 = (ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, ApiKey.UNREGISTER_CONTROLLER)
+
+
 def served(listener: str) -> dict[int, tuple[int, int]]:
-    """The versions of each API that a node serves there."""
+    """The versions of each API that a node serves there, up to the last one of Apache Kafka 4.3, which the table is recorded
+    with."""
     routes = BROKER_APIS if listener == BROKER else CONTROLLER_APIS
-    return {key: route.api.versions for key, route in routes.items()}
+    ours = {key: route.api.versions for key, route in routes.items() if key not in NEW_IN_4_4}
+    return {key: (low, min(high, LAST_IN_4_3.get(key, high))) for key, (low, high) in ours.items()}
 
 
 def cells(cases: list[Case], users: list[str]) -> Iterator[Cell]:

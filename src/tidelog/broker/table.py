@@ -105,7 +105,7 @@ _ROWS = (
     Api(ApiKey.SYNC_GROUP, (0, 5), broker=groups.sync_group, needs=by_resource((Op.READ, GROUP))),
     Api(ApiKey.DESCRIBE_GROUPS, (0, 6), broker=groups.describe_groups, needs=by_resource((Op.DESCRIBE, GROUP))),
     Api(ApiKey.LIST_GROUPS, (0, 5), broker=groups.list_groups, needs=by_resource((Op.DESCRIBE, CLUSTER), (Op.DESCRIBE, GROUP))),
-    Api(ApiKey.API_VERSIONS, (0, 4), broker=versions.api_versions, controller=versions.api_versions, needs=NOTHING),
+    Api(ApiKey.API_VERSIONS, (0, 5), broker=versions.broker_api_versions, controller=versions.api_versions, needs=NOTHING),
     Api(
         ApiKey.CREATE_TOPICS,
         (2, 7),
@@ -169,7 +169,7 @@ _ROWS = (
     ),
     Api(
         ApiKey.TXN_OFFSET_COMMIT,
-        (0, 5),
+        (0, 6),
         broker=txn_offsets.txn_offset_commit,
         needs=by_resource((Op.WRITE, TRANSACTIONAL_ID), (Op.READ, GROUP), (Op.READ, TOPIC)),
     ),
@@ -212,7 +212,7 @@ _ROWS = (
         forwarded=True,
         quota=Kind.MUTATION,
     ),
-    Api(ApiKey.DELETE_GROUPS, (0, 2), broker=groups.delete_groups, needs=by_resource((Op.DELETE, GROUP))),
+    Api(ApiKey.DELETE_GROUPS, (0, 3), broker=groups.delete_groups, needs=by_resource((Op.DELETE, GROUP))),
     Api(
         ApiKey.ELECT_LEADERS,
         (0, 2),

@@ -24,6 +24,9 @@ from tidelog.protocol.structure import Message
 
 R = TypeVar("R")
 MAX_RESPONSE_BYTES = 1 << 30
+SENT_AT_MOST = {ApiKey.API_VERSIONS: 4, ApiKey.TXN_OFFSET_COMMIT: 5}
+"""Versions above these are known but not sent: an ApiVersions that a broker does not know is answered in version 0, without
+features, and version 6 of TxnOffsetCommit names topics by ids, which its callers do not have."""
 
 
 class UnsupportedByBroker(Exception):
@@ -71,7 +74,7 @@ class ClientConnection:
     def hello(self) -> bytes:
         """The first frame: ApiVersions."""
         request = ApiVersionsRequest(client_software_name="tidelog", client_software_version=self._software_version)
-        return self._encode(request, ApiKey.API_VERSIONS, ApiVersionsRequest.MAX_VERSION)
+        return self._encode(request, ApiKey.API_VERSIONS, SENT_AT_MOST[ApiKey.API_VERSIONS])
 
     def welcomed(self, response: ApiVersionsResponse) -> bytes | None:
         """Process the answer to ``hello``. A broker that does not know our ApiVersions version is asked again: send the
@@ -90,7 +93,8 @@ class ClientConnection:
         assert self._served is not None, "say hello first"
         ours = registry.request_class(api_key)
         low, high = self._served.get(api_key, (0, -1))
-        version = min(high, ours.MAX_VERSION, ours.MAX_VERSION if highest is None else highest)
+        known = SENT_AT_MOST.get(ApiKey(api_key), ours.MAX_VERSION)
+        version = min(high, known, known if highest is None else highest)
         if version < max(low, ours.MIN_VERSION):
             raise UnsupportedByBroker(f"the broker does not serve {ApiKey(api_key).name} in a version that is known here")
         return version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidelog.config.options import (
     AT_LEAST_0,
     AT_LEAST_1,
+    BOOLEAN,
     CLUSTER,
     HIGH,
     INT,
@@ -125,6 +126,13 @@ OPTIONS = (
     Option("group.share.max.size", INT, 200, MEDIUM, READ_ONLY, "The most members of a share group.", check=Between(1, 1000)),
     Option("group.share.persister.class.name", STRING, "org.apache.kafka.server.share.persister.DefaultStatePersister", MEDIUM,
            READ_ONLY, "The store of share partitions' state: the share coordinator, or nothing at all if empty.", internal=True),
+    Option("group.share.dlq.manager.class.name", STRING, "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager", MEDIUM,
+           READ_ONLY, "What writes dead letters: the broker itself.", inert="tidelog runs no Java classes", internal=True),
+    Option("errors.deadletterqueue.auto.create.topics.enable", BOOLEAN, False, MEDIUM, CLUSTER,
+           "Whether the dead-letter topic of a share group is created when it does not exist."),
+    Option("errors.deadletterqueue.topic.name.prefix", STRING, "dlq.", MEDIUM, CLUSTER,
+           "With what the names of dead-letter topics of share groups have to begin; empty allows every name. A name that begins "
+           "otherwise gets no dead letters."),
     Option("group.streams.assignment.interval.ms", INT, 1000, MEDIUM, CLUSTER,
            "The shortest time between two assignments of a streams group, in ms.", check=AT_LEAST_0),
     Option("group.streams.min.assignment.interval.ms", INT, 0, MEDIUM, READ_ONLY,

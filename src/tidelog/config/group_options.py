@@ -45,6 +45,11 @@ GROUP_OPTIONS: Final[dict[str, Option]] = table((
     _row("consumer.heartbeat.interval.ms", INT, 5000, "How often a member sends heartbeats, in ms."),
     _row("consumer.session.timeout.ms", INT, 45_000,
          "How long a member may miss heartbeats before it is removed from the group, in ms."),
+    _row("errors.deadletterqueue.copy.record.enable", BOOLEAN, False,
+         "Whether dead letters have key and value of the record, or only headers that say which record it was.", broker=False),
+    _row("errors.deadletterqueue.topic.name", STRING, "",
+         "The topic for records that the share group rejected or could not process; empty for none. The topic needs "
+         "errors.deadletterqueue.group.enable, and share.version has to be 2.", broker=False),
     _row("share.assignment.interval.ms", INT, 1000,
          "The shortest time between two assignments of the share group, in ms."),
     _row("share.auto.offset.reset", STRING, "latest", "Where a new share group starts: earliest, latest or by_duration:PERIOD.",

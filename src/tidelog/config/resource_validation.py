@@ -84,6 +84,8 @@ def check_group(config: BrokerConfig, settings: Mapping[str, str]) -> None:
         value = GROUP_OPTIONS[name].parse(text)
         if name == "share.auto.offset.reset" and not re.fullmatch(_OFFSET_RESET, text, re.I):
             raise ConfigError(f"{name} is {text!r}, but must be earliest, latest or by_duration:PnDTnHnMn.nS.")
+        if name == "errors.deadletterqueue.topic.name" and text.startswith("__"):
+            raise ConfigError(f"{name} is {text}, the name of an internal topic. Choose one that does not begin with __.")
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         of_broker = BROKER_OPTIONS.get(f"group.{name}")

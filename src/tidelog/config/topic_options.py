@@ -75,6 +75,8 @@ TOPIC_OPTIONS: Final[dict[str, Option]] = table((
          check=Between(-131072, 22)),
     _row("delete.retention.ms", LONG, 86_400_000, "log.cleaner.delete.retention.ms",
          "How long a tombstone is kept after compaction has passed it, in ms.", check=AT_LEAST_0),
+    _row("errors.deadletterqueue.group.enable", BOOLEAN, False, None,
+         "Whether share groups may use the topic as their dead-letter topic."),
     _row("file.delete.delay.ms", LONG, 60_000, "log.segment.delete.delay.ms",
          "How long a deleted segment's files stay on disk with the suffix .deleted, in ms.", check=AT_LEAST_0),
     _row("flush.messages", LONG, LONG_MAX, "log.flush.interval.messages",

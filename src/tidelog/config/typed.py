@@ -6,6 +6,8 @@ from tidelog.config.options import Password
 class GroupsValues:
     """The options of ``tidelog.config.broker_groups``."""
 
+    errors_deadletterqueue_auto_create_topics_enable: bool
+    errors_deadletterqueue_topic_name_prefix: str
     group_consumer_assignment_interval_ms: int
     group_consumer_assignors: tuple[str, ...]
     group_consumer_heartbeat_interval_ms: int
@@ -31,6 +33,7 @@ class GroupsValues:
     group_share_assignment_interval_ms: int
     group_share_assignors: tuple[str, ...]
     group_share_delivery_count_limit: int
+    group_share_dlq_manager_class_name: str
     group_share_heartbeat_interval_ms: int
     group_share_initialize_retry_interval_ms: int
     group_share_max_assignment_interval_ms: int

@@ -40,7 +40,7 @@ _CLASSES: dict[int, type[MetadataRecord]] = {}
 
 
 def record_class(record_type: int) -> type[MetadataRecord]:
-    """The class for a type number. MetadataLogError for a type unknown to Kafka 4.3."""
+    """The class for a type number. MetadataLogError for a type unknown to Kafka 4.4."""
     found = _CLASSES.get(record_type)
     if found is None:
         name = METADATA_RECORD_TYPES.get(record_type)

@@ -16,13 +16,16 @@ TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 ELR_VERSION = "eligible.leader.replicas.version"
+DEAD_LETTERS_SHARE_VERSION = 2
+"""The level of share.version from which groups may have dead-letter queues (KIP-1191)."""
 GROUP_PRINCIPALS = "tidelog.group.principals"
 """Registered, never finalized, by nodes whose authorizer counts ACLs for groups and roles. Apache Kafka's controllers take
 registrations with features that they do not know."""
 
 
 class Feature(NamedTuple):
-    """The supported levels, and the level of a new cluster whose metadata.version is at least ``default_from``."""
+    """The supported levels, and the level of a new cluster whose metadata.version is at least ``default_from``. A new cluster
+    whose metadata.version is at least ``newest_from`` has the highest supported one."""
 
     name: str
     min_level: int
@@ -31,16 +34,24 @@ class Feature(NamedTuple):
     default_from: int = 0
     needs_metadata_version: int = 0
     """The metadata.version required for any level above 0."""
+    newest_from: int | None = None
+
+    def default_at(self, metadata_version: int) -> int:
+        """The level of a new cluster."""
+        if self.newest_from is not None and metadata_version >= self.newest_from:
+            return self.max_level
+        return self.default_level if metadata_version >= self.default_from else 0
 
 
 FEATURES: Mapping[str, Feature] = {
     feature.name: feature
     for feature in (
-        Feature(METADATA_VERSION, 7, 30, 30),
+        # New clusters stay at 4.3-IV0: nodes of Kafka 4.3 may join them and open their directories.
+        Feature(METADATA_VERSION, 7, 31, 30),
         Feature(KRAFT_VERSION, 0, 1, 0),
         Feature(ELR_VERSION, 0, 1, 1, default_from=26, needs_metadata_version=23),
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
-        Feature(SHARE_VERSION, 0, 1, 1, default_from=28),
+Feature(SHARE_VERSION, 0, 2, 1, default_from=28, newest_from=31),
         Feature(STREAMS_VERSION, 0, 1, 1, default_from=29),
         Feature(TRANSACTION_VERSION, 0, 2, 2, default_from=24),
     )
@@ -71,6 +82,7 @@ METADATA_VERSIONS: Mapping[str, int] = {
     "4.2-IV0": 28,
     "4.2-IV1": 29,
     "4.3-IV0": 30,
+    "4.4-IV0": 31,
 }
 """Release names of metadata.version levels, as ``--release-version`` takes them."""
 
@@ -108,7 +120,7 @@ def registered_ranges() -> dict[str, tuple[int, int]]:
 def default_levels(metadata_version: int | None = None) -> dict[str, int]:
     """The levels of a new cluster, without those at 0: Kafka writes no record for level 0."""
     newest = FEATURES[METADATA_VERSION].default_level if metadata_version is None else metadata_version
-    levels = {f.name: f.default_level for f in FEATURES.values() if f.default_level > 0 and f.default_from <= newest}
+    levels = {f.name: level for f in FEATURES.values() if (level := f.default_at(newest)) > 0}
     levels.pop(KRAFT_VERSION, None)
     return levels | {METADATA_VERSION: newest}
 

@@ -212,6 +212,17 @@ GROUP_LAG = _gauge(
 )
 GROUP_MEMBERS = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
 
+DEAD_LETTERS = (
+    _counter("kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total", "Dead letters written.", "group"),
+    _counter(
+        "kafka_server_sharegroupmetrics_deadletterqueuetotalproducerequests_total",
+        "Batches of dead letters that were sent, those that were tried again included.",
+        "group",
+    ),
+    _counter("kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total", "Batches that were given up.", "group"),
+)
+"""By share group (KIP-1191)."""
+
 _QUOTA_OF = ("user", "client_id")
 """The quota's user and client id; one of them is empty unless the quota is for a client id of a user."""
 PRODUCE_BYTE_RATE = _gauge("kafka_server_produce_byte_rate", "Bytes a second that a producer with a quota sends.", *_QUOTA_OF)

@@ -140,4 +140,7 @@ TEXTS: Final[dict[str, str]] = {
     "STREAMS_INVALID_TOPOLOGY_EPOCH": "The topology epoch is not one that the group knows.",
     "STREAMS_TOPOLOGY_FENCED": "The group has moved on to a newer topology.",
     "SHARE_SESSION_LIMIT_REACHED": "The node remembers as many share sessions as it may.",
+    "GROUP_DELETION_FAILED": "The group could not be deleted.",
+    "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED": "The description of the streams topology could not be stored.",
+    "CONTROLLER_ID_NOT_REGISTERED": "No controller with this id is registered.",
 }

@@ -1,4 +1,4 @@
-"""Every error code of Kafka 4.3, and the four exceptions tidelog raises.
+"""Every error code of Kafka 4.4, and the four exceptions tidelog raises.
 
 Failures of one topic, partition or record are values in a response. ``KafkaError`` fails a whole request and is caught in
 one place, the dispatcher. ``ProtocolViolation`` closes the connection. ``StorageFailure`` takes a log dir offline.
@@ -148,6 +148,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode:

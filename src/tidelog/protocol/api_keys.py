@@ -98,10 +98,12 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 class ApiFacts(NamedTuple):
-    """What Kafka 4.3 defines for one RPC. ``stable_max``: the newest released version, which may not be the last."""
+    """What Kafka 4.4 defines for one RPC. ``stable_max``: the newest released version, which may not be the last."""
 
     name: str
     module: str
@@ -127,7 +129,7 @@ API_FACTS: dict[int, ApiFacts] = {
     15: ApiFacts("DescribeGroups", "describe_groups", 0, 6, 6, 5, ("broker",)),
     16: ApiFacts("ListGroups", "list_groups", 0, 5, 5, 3, ("broker",)),
     17: ApiFacts("SaslHandshake", "sasl_handshake", 0, 1, 1, 32767, ("broker", "controller")),
-    18: ApiFacts("ApiVersions", "api_versions", 0, 4, 4, 3, ("broker", "controller")),
+    18: ApiFacts("ApiVersions", "api_versions", 0, 5, 5, 3, ("broker", "controller")),
     19: ApiFacts("CreateTopics", "create_topics", 2, 7, 7, 5, ("broker", "controller")),
     20: ApiFacts("DeleteTopics", "delete_topics", 1, 6, 6, 4, ("broker", "controller")),
     21: ApiFacts("DeleteRecords", "delete_records", 0, 2, 2, 2, ("broker",)),
@@ -137,7 +139,7 @@ API_FACTS: dict[int, ApiFacts] = {
     25: ApiFacts("AddOffsetsToTxn", "add_offsets_to_txn", 0, 4, 4, 3, ("broker",)),
     26: ApiFacts("EndTxn", "end_txn", 0, 5, 5, 3, ("broker",)),
     27: ApiFacts("WriteTxnMarkers", "write_txn_markers", 1, 2, 2, 1, ("broker",)),
-    28: ApiFacts("TxnOffsetCommit", "txn_offset_commit", 0, 5, 5, 3, ("broker",)),
+    28: ApiFacts("TxnOffsetCommit", "txn_offset_commit", 0, 6, 6, 3, ("broker",)),
     29: ApiFacts("DescribeAcls", "describe_acls", 1, 3, 3, 2, ("broker", "controller")),
     30: ApiFacts("CreateAcls", "create_acls", 1, 3, 3, 2, ("broker", "controller")),
     31: ApiFacts("DeleteAcls", "delete_acls", 1, 3, 3, 2, ("broker", "controller")),
@@ -151,7 +153,7 @@ API_FACTS: dict[int, ApiFacts] = {
     39: ApiFacts("RenewDelegationToken", "renew_delegation_token", 1, 2, 2, 2, ("broker", "controller")),
     40: ApiFacts("ExpireDelegationToken", "expire_delegation_token", 1, 2, 2, 2, ("broker", "controller")),
     41: ApiFacts("DescribeDelegationToken", "describe_delegation_token", 1, 3, 3, 2, ("broker", "controller")),
-    42: ApiFacts("DeleteGroups", "delete_groups", 0, 2, 2, 2, ("broker",)),
+    42: ApiFacts("DeleteGroups", "delete_groups", 0, 3, 3, 2, ("broker",)),
     43: ApiFacts("ElectLeaders", "elect_leaders", 0, 2, 2, 2, ("broker", "controller")),
     44: ApiFacts("IncrementalAlterConfigs", "incremental_alter_configs", 0, 1, 1, 1, ("broker", "controller")),
     45: ApiFacts("AlterPartitionReassignments", "alter_partition_reassignments", 0, 1, 1, 0, ("broker", "controller")),
@@ -197,9 +199,11 @@ API_FACTS: dict[int, ApiFacts] = {
     85: ApiFacts("WriteShareGroupState", "write_share_group_state", 0, 1, 1, 0, ("broker",)),
     86: ApiFacts("DeleteShareGroupState", "delete_share_group_state", 0, 0, 0, 0, ("broker",)),
     87: ApiFacts("ReadShareGroupStateSummary", "read_share_group_state_summary", 0, 1, 1, 0, ("broker",)),
-    88: ApiFacts("StreamsGroupHeartbeat", "streams_group_heartbeat", 0, 0, 0, 0, ("broker",)),
-    89: ApiFacts("StreamsGroupDescribe", "streams_group_describe", 0, 0, 0, 0, ("broker",)),
+    88: ApiFacts("StreamsGroupHeartbeat", "streams_group_heartbeat", 0, 1, 1, 0, ("broker",)),
+    89: ApiFacts("StreamsGroupDescribe", "streams_group_describe", 0, 1, 1, 0, ("broker",)),
     90: ApiFacts("DescribeShareGroupOffsets", "describe_share_group_offsets", 0, 1, 1, 0, ("broker",)),
     91: ApiFacts("AlterShareGroupOffsets", "alter_share_group_offsets", 0, 0, 0, 0, ("broker",)),
     92: ApiFacts("DeleteShareGroupOffsets", "delete_share_group_offsets", 0, 0, 0, 0, ("broker",)),
+    93: ApiFacts("StreamsGroupTopologyDescriptionUpdate", "streams_group_topology_description_update", 0, 0, 0, 0, ("broker",)),
+    94: ApiFacts("UnregisterController", "unregister_controller", 0, 0, 0, 0, ("broker", "controller")),
 }

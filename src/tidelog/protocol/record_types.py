@@ -29,6 +29,7 @@ METADATA_RECORD_TYPES: dict[int, str] = {
     26: "RemoveDelegationTokenRecord",
     27: "RegisterControllerRecord",
     28: "ClearElrRecord",
+    29: "UnregisterControllerRecord",
 }
 """Type of a record of ``__cluster_metadata`` -> its message."""
 
@@ -71,6 +72,7 @@ SHARE_RECORD_TYPES: dict[int, tuple[str, str]] = {
 
 DATA_MODULES: dict[str, str] = {
     "AbortTransactionRecord": "abort_transaction_record",
+    "AbortedTxn": "aborted_txn",
     "AccessControlEntryRecord": "access_control_entry_record",
     "BeginTransactionRecord": "begin_transaction_record",
     "BrokerRegistrationChangeRecord": "broker_registration_change_record",
@@ -161,6 +163,7 @@ DATA_MODULES: dict[str, str] = {
     "TransactionLogValue": "transaction_log_value",
     "UnfenceBrokerRecord": "unfence_broker_record",
     "UnregisterBrokerRecord": "unregister_broker_record",
+    "UnregisterControllerRecord": "unregister_controller_record",
     "UserScramCredentialRecord": "user_scram_credential_record",
     "VotersRecord": "voters_record",
     "ZkMigrationStateRecord": "zk_migration_state_record",

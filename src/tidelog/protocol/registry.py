@@ -36,7 +36,7 @@ def _class(module: str, name: str) -> Any:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """The request class of an RPC. KeyError for an RPC that Kafka 4.3 does not have."""
+    """The request class of an RPC. KeyError for an RPC that Kafka 4.4 does not have."""
     facts = API_FACTS[api_key]
     cls: type[Message] = _class(facts.module, f"{facts.name}Request")
     return cls
@@ -44,7 +44,7 @@ def request_class(api_key: int) -> type[Message]:
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """The response class of an RPC. KeyError for an RPC that Kafka 4.3 does not have."""
+    """The response class of an RPC. KeyError for an RPC that Kafka 4.4 does not have."""
     facts = API_FACTS[api_key]
     cls: type[Message] = _class(facts.module, f"{facts.name}Response")
     return cls

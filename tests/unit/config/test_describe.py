@@ -193,14 +193,14 @@ def test_a_fallback_alone_gives_the_value_but_no_synonyms() -> None:
 
 def test_an_internal_topic_setting_is_listed_only_when_set() -> None:
     config = BrokerConfig.from_properties({})
-    assert len(describe_topic(config, {})) == 33
-    assert len(describe_topic(config, {"internal.segment.bytes": "1000"})) == 34
+    assert len(describe_topic(config, {})) == 34
+    assert len(describe_topic(config, {"internal.segment.bytes": "1000"})) == 35
 
 
 def test_names_that_do_not_exist_are_left_out_and_no_names_mean_all() -> None:
     config = BrokerConfig.from_properties({})
     assert [row.name for row in describe_topic(config, {}, ["retention.ms", "nope"])] == ["retention.ms"]
-    assert len(describe_topic(config, {}, [])) == 33
+    assert len(describe_topic(config, {}, [])) == 34
 
 
 def test_a_group_follows_the_broker_and_client_metrics_nobody() -> None:

@@ -6,7 +6,7 @@ from tidelog.config.topic_options import TOPIC_OPTIONS
 
 
 def test_only_the_segment_size_for_tests_is_internal() -> None:
-    assert len(TOPIC_OPTIONS) == 34
+    assert len(TOPIC_OPTIONS) == 35
     assert [name for name, option in TOPIC_OPTIONS.items() if option.internal] == ["internal.segment.bytes"]
 
 

@@ -37,7 +37,7 @@ def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
         (("kraft.version", 0, 2), "cannot be lowered to 0"),
         (("group.version", -1, 1), "levels begin at 0"),
         (("group.version", 0, 0), "upgrade type 0 is none of"),
-        (("metadata.version", 31, 1), "only supports versions 7-30"),
+        (("metadata.version", 32, 1), "only supports versions 7-31"),
         (("group.version", 2, 1), "only supports versions 0-1"),
         (("metadata.version", 21, 1), "Can't downgrade the version of this feature without"),
         (("metadata.version", 21, 2), "might delete metadata information"),
@@ -86,7 +86,7 @@ def test_group_version_is_raised_and_lowered(make_cluster: Callable[..., Any]) -
     # A directory of before stays without; whoever runs it decides.
     cluster = make_cluster()
     known = [Feature(name=name, min_supported_version=low, max_supported_version=high)
-             for name, low, high in (("metadata.version", 7, 30), ("group.version", 0, 1))]  # fmt: skip
+             for name, low, high in (("metadata.version", 7, 31), ("group.version", 0, 1))]  # fmt: skip
     cluster.register(1, features=known)
     for level, kind in ((1, 1), (0, 2), (1, 1)):
         response = update(cluster, ("group.version", level, kind))

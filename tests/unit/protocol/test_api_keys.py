@@ -1,4 +1,4 @@
-"""The table of RPCs against the facts of Apache Kafka 4.3.1, written down apart from the schemas."""
+"""The table of RPCs against the facts of Apache Kafka 4.4.0, written down apart from the schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FACTS = """
 15 DescribeGroups 0 6 5 b
 16 ListGroups 0 5 3 b
 17 SaslHandshake 0 1 - bc
-18 ApiVersions 0 4 3 bc
+18 ApiVersions 0 5 3 bc
 19 CreateTopics 2 7 5 bc
 20 DeleteTopics 1 6 4 bc
 21 DeleteRecords 0 2 2 b
@@ -31,7 +31,7 @@ FACTS = """
 25 AddOffsetsToTxn 0 4 3 b
 26 EndTxn 0 5 3 b
 27 WriteTxnMarkers 1 2 1 b
-28 TxnOffsetCommit 0 5 3 b
+28 TxnOffsetCommit 0 6 3 b
 29 DescribeAcls 1 3 2 bc
 30 CreateAcls 1 3 2 bc
 31 DeleteAcls 1 3 2 bc
@@ -45,7 +45,7 @@ FACTS = """
 39 RenewDelegationToken 1 2 2 bc
 40 ExpireDelegationToken 1 2 2 bc
 41 DescribeDelegationToken 1 3 2 bc
-42 DeleteGroups 0 2 2 b
+42 DeleteGroups 0 3 2 b
 43 ElectLeaders 0 2 2 bc
 44 IncrementalAlterConfigs 0 1 1 bc
 45 AlterPartitionReassignments 0 1 0 bc
@@ -91,11 +91,13 @@ FACTS = """
 85 WriteShareGroupState 0 1 0 b
 86 DeleteShareGroupState 0 0 0 b
 87 ReadShareGroupStateSummary 0 1 0 b
-88 StreamsGroupHeartbeat 0 0 0 b
-89 StreamsGroupDescribe 0 0 0 b
+88 StreamsGroupHeartbeat 0 1 0 b
+89 StreamsGroupDescribe 0 1 0 b
 90 DescribeShareGroupOffsets 0 1 0 b
 91 AlterShareGroupOffsets 0 0 0 b
 92 DeleteShareGroupOffsets 0 0 0 b
+93 StreamsGroupTopologyDescriptionUpdate 0 0 0 b
+94 UnregisterController 0 0 0 bc
 """
 
 

@@ -26,9 +26,10 @@ def test_metadata_records_have_the_numbers_of_the_log() -> None:
         20: "NoOpRecord",
         23: "BeginTransactionRecord",
         27: "RegisterControllerRecord",
+        29: "UnregisterControllerRecord",
     }
     assert known.items() <= METADATA_RECORD_TYPES.items()
-    assert len(METADATA_RECORD_TYPES) == 26
+    assert len(METADATA_RECORD_TYPES) == 27
 
 
 def test_every_record_type_leads_to_a_class_with_that_type() -> None:

@@ -140,7 +140,7 @@ def test_levels_come_from_features_and_release() -> None:
         (["foo.version=1"], None, "Unsupported feature: foo.version. Supported features are: eligible"),
         (["group.version=2"], None, "supports levels 0 to 1 of group.version"),
         (["group.version"], None, "name=level"),
-        (["metadata.version=6"], None, "supports levels 7 to 30"),
+        (["metadata.version=6"], None, "supports levels 7 to 31"),
         (["metadata.version=30"], "4.3-IV0", "not with both"),
         ([], "9.9", "Unknown metadata.version '9.9'"),
     ],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tidelog.broker.shares.dead_letter_plan import COPIES, TOPIC_NAME
 from tidelog.coordinator.group.settings import Bounded
 from tidelog.metadata.image import GROUP_RESOURCE, NO_CONFIGS
+from tidelog.metadata.supported_features import DEAD_LETTERS_SHARE_VERSION, SHARE_VERSION
 from tidelog.replication.share.share_partition import ShareLimits
 
 if TYPE_CHECKING:
@@ -54,7 +56,16 @@ class GroupSettings:
             self._locks.of(own.get(self._locks.name)),
             self.lock_ms(group_id),
             own.get("share.renew.acknowledge.enable", "true").lower() == "true",
+            bool(own.get(TOPIC_NAME)) and self._broker.image.features.get(SHARE_VERSION, 0) >= DEAD_LETTERS_SHARE_VERSION,
         )
+
+    def dead_letter_topic(self, group_id: str) -> str:
+        """The name of the topic for what the group gives up; empty without one."""
+        return self._own(group_id).get(TOPIC_NAME, "")
+
+    def copies_dead_letters(self, group_id: str) -> bool:
+        """Whether dead letters have key and value of the record."""
+        return self._own(group_id).get(COPIES, "false").lower() == "true"
 
     def lock_ms(self, group_id: str) -> int:
         """How long a member holds a record."""

@@ -8,8 +8,9 @@ records are as before, and their locks go on.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,12 +21,15 @@ from tidelog.model.errors import ErrorCode
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
 from tidelog.replication.purgatory import STATE_CHANGED
+from tidelog.replication.share.dead_letters import DeadLetter, unfinished
 from tidelog.replication.share.record_state import Acknowledgement
 from tidelog.replication.share.share_partition import Change, SharePartition
 
 if TYPE_CHECKING:
     from tidelog.broker.ports import Runtime
     from tidelog.broker.shares.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 _NONE = ErrorCode.NONE
 _COORDINATOR = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
@@ -96,10 +100,13 @@ class HostedShare:
         """Why it is gone."""
         self.was_active = False
         """Whether it has been loaded."""
+        self.bury: Callable[[DeadLetter], Awaitable[None]] | None = None
+        """Writes dead letters, and returns when they are written or lost."""
+        self._burials = 0
         self.on_locked: Callable[[], None] = lambda: None
         """Called when locks come back that are to be watched again, because a change was not persisted."""
         self.on_idle: Callable[[], None] = lambda: None
-        """Called when no change is under way any more."""
+        """Called when no change and no dead letter is under way any more."""
         self._is_read = False
         self._turned_away: dict[Turned, None] = {}
         self.watchers: dict[Any, Any] = {}
@@ -126,8 +133,8 @@ class HostedShare:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no change is being persisted."""
-        return not self._persists
+        """Whether no change is being persisted, and no dead letter is on its way: its record is not finished before."""
+        return not self._persists and not self._burials
 
     def begin_read(self, fetch: Turned) -> bool:
         """One fetch at a time reads it. False for any other, which is woken when the read ends."""
@@ -195,6 +202,8 @@ class HostedShare:
         machine.move_start(log.log_start_offset)
         self._machine, self._state_epoch, self.phase = machine, stored.state_epoch, Phase.ACTIVE
         self.was_active = True
+        # They are written whether or not the group still has a dead-letter queue: else they would hold up the start for good.
+        self._bury(unfinished(machine.spans(), self._settings.limits(self.key.group_id).delivery_count))
         self.wake()
 
     async def _first_offset(self) -> int | ErrorCode:
@@ -263,11 +272,37 @@ class HostedShare:
         if self.phase is not Phase.ACTIVE:
             return
         self._queue.popleft()
-        self.machine.complete(change, self._runtime.even_ms(), persisted=answer.error is _NONE)
+        again = self.machine.complete(change, self._runtime.even_ms(), persisted=answer.error is _NONE)
+        if again is not None:
+            self._persist(again)
         waiting.error = told(answer.error)
         if answer.error in _ENDS:
             self.end(waiting.error)
         elif answer.error is not _NONE:
             self.on_locked()
+        if answer.error is _NONE or (change.mark is None and self.phase is Phase.ACTIVE):
+            self._bury(change.dead_letters)
         waiting.finish()
         self.wake()
+
+    # -- dead letters --------------------------------------------------------------------------------------------------------
+
+    def _bury(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._burials += 1
+            self._runtime.spawn(self._buried(letter), f"dead letters of {self.key.text}")
+
+    async def _buried(self, letter: DeadLetter) -> None:
+        try:
+            if self.bury is not None:
+                await self.bury(letter)
+        except Exception:  # they are lost, and must not hold up the records behind them
+            log.exception("dead letters of %s from offset %d could not be written", self.key.text, letter.first)
+        finally:
+            self._burials -= 1
+        change = self.machine.archive(letter) if self.phase is Phase.ACTIVE else None
+        if change is not None:
+            self._persist(change)
+            self.wake()
+        if not self._burials:
+            self.on_idle()

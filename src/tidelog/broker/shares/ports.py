@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from tidelog.broker.ports import Node
+
 if TYPE_CHECKING:
-    from tidelog.broker.ports import OtherBrokers, Runtime
-    from tidelog.config.resolve import BrokerConfig
+    from tidelog.broker.ports import OtherBrokers
     from tidelog.coordinator.shards import Shards
     from tidelog.coordinator.share.coordinator import ShareCoordinator
-    from tidelog.metadata.image import ClusterImage
+    from tidelog.replication.replica_manager import ReplicaManager
 
 
-class ShareHost(Protocol):
+class ShareHost(Node, Protocol):
     """The broker."""
 
     @property
-    def node_id(self) -> int: ...
-    @property
-    def config(self) -> BrokerConfig: ...
-    @property
-    def image(self) -> ClusterImage: ...
-    @property
-    def runtime(self) -> Runtime: ...
+    def replicas(self) -> ReplicaManager: ...
     @property
     def others(self) -> OtherBrokers: ...
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from tidelog.broker.shares.dead_letter_queue import DeadLetterQueue
 from tidelog.broker.shares.group_settings import GroupSettings
 from tidelog.broker.shares.hosted_share import HostedShare, Persisting, Phase
 from tidelog.broker.shares.ports import ShareHost
@@ -26,6 +27,7 @@ class SharePartitions:
         self._ticks = False
         self.store = StateStore(broker)
         self.settings = GroupSettings(broker)
+        self.dead_letters = DeadLetterQueue(broker, self.settings)
         self.sessions = ShareSessions(broker.config.group_share_max_share_sessions)
 
     def __iter__(self) -> Iterator[HostedShare]:
@@ -46,6 +48,7 @@ class SharePartitions:
         if hosted is None or (hosted.phase is Phase.GONE and hosted.was_active):
             key = ShareKey(group_id, *place)
             hosted = self._hosted[key] = HostedShare(key, partition, self.store, self._broker.runtime, self.settings)
+            hosted.bury = partial(self.dead_letters.write, group_id, partition)
             hosted.on_locked = self.acquired
             hosted.on_idle = partial(self._look_at, hosted)
             self._broker.runtime.spawn(hosted.load(), f"loading {key.text}")

@@ -24,8 +24,6 @@ UNCHANGED = -1
 """In an update: the start offset, or the count of finished records, is that of before."""
 _INT16 = struct.Struct(">h")
 _VERSION = _INT16.pack(0)
-_ARCHIVING = 3
-"""Kafka 4.4: the record is on its way to a dead-letter topic. Nothing here delivers it, so it counts as given up."""
 
 
 class ShareKey(NamedTuple):
@@ -147,7 +145,7 @@ def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
 
 def read_state(number: int) -> RecordState:
     """A persisted state. ValueError for one that is never persisted, or not known."""
-    state = RecordState.ARCHIVED if number == _ARCHIVING else RecordState(number)
+    state = RecordState(number)
     if state is RecordState.ACQUIRED:
         raise ValueError("a record is stored as acquired")
     return state

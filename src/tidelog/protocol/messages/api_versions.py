@@ -11,13 +11,17 @@ from tidelog.protocol.arrays import (
     write_structs,
 )
 from tidelog.protocol.primitives import (
+    read_compact_nullable_string,
     read_compact_string,
+    read_nullable_string,
     read_string,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
+    write_compact_nullable_string,
     write_compact_string,
+    write_nullable_string,
     write_string,
     write_tag,
     write_uvarint,
@@ -33,21 +37,25 @@ _q = Struct(">q")
 
 
 class ApiVersionsRequest(Message):
-    __slots__ = ("client_software_name", "client_software_version")
+    __slots__ = ("client_software_name", "client_software_version", "cluster_id", "node_id")
 
     API_KEY: ClassVar[int] = 18
     NAME: ClassVar[str] = "ApiVersionsRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
     FLEXIBLE_FROM: ClassVar[int] = 3
 
     def __init__(
         self,
         client_software_name: str = "",
         client_software_version: str = "",
+        cluster_id: str | None = None,
+        node_id: int = -1,
     ) -> None:
         self.client_software_name = client_software_name
         self.client_software_version = client_software_version
+        self.cluster_id = cluster_id
+        self.node_id = node_id
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
@@ -61,6 +69,15 @@ class ApiVersionsRequest(Message):
             self.client_software_version, pos = (read_compact_string if flexible else read_string)(buf, pos)
         else:
             self.client_software_version = ""
+        if version >= 5:
+            self.cluster_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
+        else:
+            self.cluster_id = None
+        if version >= 5:
+            self.node_id = _i.unpack_from(buf, pos)[0]
+            pos += 4
+        else:
+            self.node_id = -1
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
         return self, pos
@@ -71,6 +88,10 @@ class ApiVersionsRequest(Message):
             (write_compact_string if flexible else write_string)(out, self.client_software_name)
         if version >= 3:
             (write_compact_string if flexible else write_string)(out, self.client_software_version)
+        if version >= 5:
+            (write_compact_nullable_string if flexible else write_nullable_string)(out, self.cluster_id)
+        if version >= 5:
+            out += _i.pack(self.node_id)
         if flexible:
             out.append(0)
 
@@ -81,7 +102,7 @@ class ApiVersionsResponse(Message):
     API_KEY: ClassVar[int] = 18
     NAME: ClassVar[str] = "ApiVersionsResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
     FLEXIBLE_FROM: ClassVar[int] = 3
 
     def __init__(

@@ -13,10 +13,14 @@ from tidelog.protocol.arrays import (
     write_structs,
 )
 from tidelog.protocol.primitives import (
+    read_compact_nullable_string,
     read_compact_string,
+    read_nullable_string,
     read_string,
     skip_tags,
+    write_compact_nullable_string,
     write_compact_string,
+    write_nullable_string,
     write_string,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
@@ -31,7 +35,7 @@ class DeleteGroupsRequest(Message):
     API_KEY: ClassVar[int] = 42
     NAME: ClassVar[str] = "DeleteGroupsRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 2
+    MAX_VERSION: ClassVar[int] = 3
     FLEXIBLE_FROM: ClassVar[int] = 2
 
     def __init__(
@@ -62,7 +66,7 @@ class DeleteGroupsResponse(Message):
     API_KEY: ClassVar[int] = 42
     NAME: ClassVar[str] = "DeleteGroupsResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 2
+    MAX_VERSION: ClassVar[int] = 3
     FLEXIBLE_FROM: ClassVar[int] = 2
 
     def __init__(
@@ -93,15 +97,17 @@ class DeleteGroupsResponse(Message):
 
 
 class DeletableGroupResult(Structure):
-    __slots__ = ("group_id", "error_code")
+    __slots__ = ("group_id", "error_code", "error_message")
 
     def __init__(
         self,
         group_id: str = "",
         error_code: int = 0,
+        error_message: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.error_code = error_code
+        self.error_message = error_message
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
@@ -110,6 +116,10 @@ class DeletableGroupResult(Structure):
         self.group_id, pos = (read_compact_string if flexible else read_string)(buf, pos)
         self.error_code = _h.unpack_from(buf, pos)[0]
         pos += 2
+        if version >= 3:
+            self.error_message, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
+        else:
+            self.error_message = None
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
         return self, pos
@@ -118,5 +128,7 @@ class DeletableGroupResult(Structure):
         flexible = version >= 2
         (write_compact_string if flexible else write_string)(out, self.group_id)
         out += _h.pack(self.error_code)
+        if version >= 3:
+            (write_compact_nullable_string if flexible else write_nullable_string)(out, self.error_message)
         if flexible:
             out.append(0)

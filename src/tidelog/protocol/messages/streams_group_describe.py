@@ -20,6 +20,7 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_struct,
     skip_tags,
+    unsupported,
     write_compact_nullable_string,
     write_compact_string,
     write_nullable_struct,
@@ -28,6 +29,7 @@ from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _B = Struct(">?")
 _H = Struct(">H")
+_b = Struct(">b")
 _h = Struct(">h")
 _i = Struct(">i")
 _ih = Struct(">ih")
@@ -36,21 +38,23 @@ _iq = Struct(">iq")
 
 
 class StreamsGroupDescribeRequest(Message):
-    __slots__ = ("group_ids", "include_authorized_operations")
+    __slots__ = ("group_ids", "include_authorized_operations", "include_topology_description")
 
     API_KEY: ClassVar[int] = 89
     NAME: ClassVar[str] = "StreamsGroupDescribeRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int] = 0
 
     def __init__(
         self,
         group_ids: list[str] = DEFAULT,
         include_authorized_operations: bool = False,
+        include_topology_description: bool = False,
     ) -> None:
         self.group_ids: list[str] = [] if group_ids is DEFAULT else group_ids
         self.include_authorized_operations = include_authorized_operations
+        self.include_topology_description = include_topology_description
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
@@ -58,12 +62,22 @@ class StreamsGroupDescribeRequest(Message):
         self.group_ids, pos = read_strings(buf, pos, True)
         self.include_authorized_operations = _B.unpack_from(buf, pos)[0]
         pos += 1
+        if version >= 1:
+            self.include_topology_description = _B.unpack_from(buf, pos)[0]
+            pos += 1
+        else:
+            self.include_topology_description = False
         pos = skip_tags(buf, pos) if buf[pos] else pos + 1
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
         write_strings(out, self.group_ids, True)
         out += _B.pack(self.include_authorized_operations)
+        if version >= 1:
+            out += _B.pack(self.include_topology_description)
+        else:
+            if self.include_topology_description:
+                raise unsupported("include_topology_description", version)
         out.append(0)
 
 
@@ -73,7 +87,7 @@ class StreamsGroupDescribeResponse(Message):
     API_KEY: ClassVar[int] = 89
     NAME: ClassVar[str] = "StreamsGroupDescribeResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int] = 0
 
     def __init__(
@@ -100,7 +114,7 @@ class StreamsGroupDescribeResponse(Message):
 
 
 class DescribedGroup(Structure):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations")
+    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations", "topology_description", "topology_description_status", "assignor_name")
 
     def __init__(
         self,
@@ -113,6 +127,9 @@ class DescribedGroup(Structure):
         topology: Topology | None = None,
         members: list[Member] = DEFAULT,
         authorized_operations: int = -2147483648,
+        topology_description: TopologyDescription | None = None,
+        topology_description_status: int = 0,
+        assignor_name: str | None = None,
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -123,6 +140,9 @@ class DescribedGroup(Structure):
         self.topology = topology
         self.members: list[Member] = [] if members is DEFAULT else members
         self.authorized_operations = authorized_operations
+        self.topology_description = topology_description
+        self.topology_description_status = topology_description_status
+        self.assignor_name = assignor_name
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
@@ -138,6 +158,19 @@ class DescribedGroup(Structure):
         self.members, pos = read_structs(buf, pos, version, Member._read, 28, True)
         self.authorized_operations = _i.unpack_from(buf, pos)[0]
         pos += 4
+        if version >= 1:
+            self.topology_description, pos = read_nullable_struct(buf, pos, version, TopologyDescription._read)
+        else:
+            self.topology_description = None
+        if version >= 1:
+            self.topology_description_status = _b.unpack_from(buf, pos)[0]
+            pos += 1
+        else:
+            self.topology_description_status = 0
+        if version >= 1:
+            self.assignor_name, pos = read_compact_nullable_string(buf, pos)
+        else:
+            self.assignor_name = None
         pos = skip_tags(buf, pos) if buf[pos] else pos + 1
         return self, pos
 
@@ -150,6 +183,18 @@ class DescribedGroup(Structure):
         write_nullable_struct(out, version, self.topology)
         write_structs(out, version, self.members, True)
         out += _i.pack(self.authorized_operations)
+        if version >= 1:
+            write_nullable_struct(out, version, self.topology_description)
+        else:
+            if self.topology_description is not None:
+                raise unsupported("topology_description", version)
+        if version >= 1:
+            out += _b.pack(self.topology_description_status)
+        else:
+            if self.topology_description_status != 0:
+                raise unsupported("topology_description_status", version)
+        if version >= 1:
+            write_compact_nullable_string(out, self.assignor_name)
         out.append(0)
 
 
@@ -458,4 +503,121 @@ class TaskIds(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.subtopology_id)
         write_numbers(out, self.partitions, "i", True)
+        out.append(0)
+
+
+class TopologyDescription(Structure):
+    __slots__ = ("subtopologies", "global_stores")
+
+    def __init__(
+        self,
+        subtopologies: list[TopologyDescriptionSubtopology] = DEFAULT,
+        global_stores: list[TopologyDescriptionGlobalStore] = DEFAULT,
+    ) -> None:
+        self.subtopologies: list[TopologyDescriptionSubtopology] = [] if subtopologies is DEFAULT else subtopologies
+        self.global_stores: list[TopologyDescriptionGlobalStore] = [] if global_stores is DEFAULT else global_stores
+
+    @classmethod
+    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        self = cls.__new__(cls)
+        self.subtopologies, pos = read_structs(buf, pos, version, TopologyDescriptionSubtopology._read, 3, True)
+        self.global_stores, pos = read_structs(buf, pos, version, TopologyDescriptionGlobalStore._read, 15, True)
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        return self, pos
+
+    def _write(self, out: bytearray, version: int) -> None:
+        write_structs(out, version, self.subtopologies, True)
+        write_structs(out, version, self.global_stores, True)
+        out.append(0)
+
+
+class TopologyDescriptionSubtopology(Structure):
+    __slots__ = ("subtopology_id", "nodes")
+
+    def __init__(
+        self,
+        subtopology_id: str = "",
+        nodes: list[TopologyDescriptionNode] = DEFAULT,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.nodes: list[TopologyDescriptionNode] = [] if nodes is DEFAULT else nodes
+
+    @classmethod
+    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        self = cls.__new__(cls)
+        self.subtopology_id, pos = read_compact_string(buf, pos)
+        self.nodes, pos = read_structs(buf, pos, version, TopologyDescriptionNode._read, 7, True)
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        return self, pos
+
+    def _write(self, out: bytearray, version: int) -> None:
+        write_compact_string(out, self.subtopology_id)
+        write_structs(out, version, self.nodes, True)
+        out.append(0)
+
+
+class TopologyDescriptionNode(Structure):
+    __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
+
+    def __init__(
+        self,
+        name: str = "",
+        node_type: int = 0,
+        source_topics: list[str] = DEFAULT,
+        sink_topic: str | None = None,
+        stores: list[str] = DEFAULT,
+        successors: list[str] = DEFAULT,
+    ) -> None:
+        self.name = name
+        self.node_type = node_type
+        self.source_topics: list[str] = [] if source_topics is DEFAULT else source_topics
+        self.sink_topic = sink_topic
+        self.stores: list[str] = [] if stores is DEFAULT else stores
+        self.successors: list[str] = [] if successors is DEFAULT else successors
+
+    @classmethod
+    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        self = cls.__new__(cls)
+        self.name, pos = read_compact_string(buf, pos)
+        self.node_type = _b.unpack_from(buf, pos)[0]
+        pos += 1
+        self.source_topics, pos = read_strings(buf, pos, True)
+        self.sink_topic, pos = read_compact_nullable_string(buf, pos)
+        self.stores, pos = read_strings(buf, pos, True)
+        self.successors, pos = read_strings(buf, pos, True)
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        return self, pos
+
+    def _write(self, out: bytearray, version: int) -> None:
+        write_compact_string(out, self.name)
+        out += _b.pack(self.node_type)
+        write_strings(out, self.source_topics, True)
+        write_compact_nullable_string(out, self.sink_topic)
+        write_strings(out, self.stores, True)
+        write_strings(out, self.successors, True)
+        out.append(0)
+
+
+class TopologyDescriptionGlobalStore(Structure):
+    __slots__ = ("source", "processor")
+
+    def __init__(
+        self,
+        source: TopologyDescriptionNode = DEFAULT,
+        processor: TopologyDescriptionNode = DEFAULT,
+    ) -> None:
+        self.source: TopologyDescriptionNode = TopologyDescriptionNode() if source is DEFAULT else source
+        self.processor: TopologyDescriptionNode = TopologyDescriptionNode() if processor is DEFAULT else processor
+
+    @classmethod
+    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        self = cls.__new__(cls)
+        self.source, pos = TopologyDescriptionNode._read(buf, pos, version)
+        self.processor, pos = TopologyDescriptionNode._read(buf, pos, version)
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        return self, pos
+
+    def _write(self, out: bytearray, version: int) -> None:
+        self.source._write(out, version)
+        self.processor._write(out, version)
         out.append(0)

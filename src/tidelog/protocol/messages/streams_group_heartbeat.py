@@ -20,6 +20,7 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_struct,
     skip_tags,
+    unsupported,
     write_compact_nullable_string,
     write_compact_string,
     write_nullable_struct,
@@ -32,8 +33,8 @@ _b = Struct(">b")
 _i = Struct(">i")
 _ih = Struct(">ih")
 _ii = Struct(">ii")
-_iiii = Struct(">iiii")
 _iq = Struct(">iq")
+_q = Struct(">q")
 
 
 class StreamsGroupHeartbeatRequest(Message):
@@ -42,7 +43,7 @@ class StreamsGroupHeartbeatRequest(Message):
     API_KEY: ClassVar[int] = 88
     NAME: ClassVar[str] = "StreamsGroupHeartbeatRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int] = 0
 
     def __init__(
@@ -365,12 +366,12 @@ class TaskOffset(Structure):
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag", "task_offset_interval_ms", "status", "active_tasks", "standby_tasks", "warmup_tasks", "endpoint_information_epoch", "partitions_by_user_endpoint")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag_legacy", "task_offset_interval_ms", "acceptable_recovery_lag", "status", "active_tasks", "standby_tasks", "warmup_tasks", "topology_description_required", "endpoint_information_epoch", "partitions_by_user_endpoint")
 
     API_KEY: ClassVar[int] = 88
     NAME: ClassVar[str] = "StreamsGroupHeartbeatResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int] = 0
 
     def __init__(
@@ -381,12 +382,14 @@ class StreamsGroupHeartbeatResponse(Message):
         member_id: str = "",
         member_epoch: int = 0,
         heartbeat_interval_ms: int = 0,
-        acceptable_recovery_lag: int = 0,
+        acceptable_recovery_lag_legacy: int = 0,
         task_offset_interval_ms: int = 0,
+        acceptable_recovery_lag: int = -1,
         status: list[Status] | None = DEFAULT,
         active_tasks: list[ResponseTaskIds] | None = None,
         standby_tasks: list[ResponseTaskIds] | None = None,
         warmup_tasks: list[ResponseTaskIds] | None = None,
+        topology_description_required: bool = False,
         endpoint_information_epoch: int = 0,
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = None,
     ) -> None:
@@ -396,12 +399,14 @@ class StreamsGroupHeartbeatResponse(Message):
         self.member_id = member_id
         self.member_epoch = member_epoch
         self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
+        self.acceptable_recovery_lag_legacy = acceptable_recovery_lag_legacy
         self.task_offset_interval_ms = task_offset_interval_ms
+        self.acceptable_recovery_lag = acceptable_recovery_lag
         self.status: list[Status] | None = [] if status is DEFAULT else status
         self.active_tasks = active_tasks
         self.standby_tasks = standby_tasks
         self.warmup_tasks = warmup_tasks
+        self.topology_description_required = topology_description_required
         self.endpoint_information_epoch = endpoint_information_epoch
         self.partitions_by_user_endpoint = partitions_by_user_endpoint
 
@@ -412,12 +417,29 @@ class StreamsGroupHeartbeatResponse(Message):
         pos += 6
         self.error_message, pos = read_compact_nullable_string(buf, pos)
         self.member_id, pos = read_compact_string(buf, pos)
-        self.member_epoch, self.heartbeat_interval_ms, self.acceptable_recovery_lag, self.task_offset_interval_ms = _iiii.unpack_from(buf, pos)
-        pos += 16
+        self.member_epoch, self.heartbeat_interval_ms = _ii.unpack_from(buf, pos)
+        pos += 8
+        if version >= 1:
+            self.acceptable_recovery_lag_legacy = 0
+        else:
+            self.acceptable_recovery_lag_legacy = _i.unpack_from(buf, pos)[0]
+            pos += 4
+        self.task_offset_interval_ms = _i.unpack_from(buf, pos)[0]
+        pos += 4
+        if version >= 1:
+            self.acceptable_recovery_lag = _q.unpack_from(buf, pos)[0]
+            pos += 8
+        else:
+            self.acceptable_recovery_lag = -1
         self.status, pos = read_nullable_structs(buf, pos, version, Status._read, 3, True)
         self.active_tasks, pos = read_nullable_structs(buf, pos, version, ResponseTaskIds._read, 3, True)
         self.standby_tasks, pos = read_nullable_structs(buf, pos, version, ResponseTaskIds._read, 3, True)
         self.warmup_tasks, pos = read_nullable_structs(buf, pos, version, ResponseTaskIds._read, 3, True)
+        if version >= 1:
+            self.topology_description_required = _B.unpack_from(buf, pos)[0]
+            pos += 1
+        else:
+            self.topology_description_required = False
         self.endpoint_information_epoch = _i.unpack_from(buf, pos)[0]
         pos += 4
         self.partitions_by_user_endpoint, pos = read_nullable_structs(buf, pos, version, EndpointToPartitions._read, 7, True)
@@ -428,11 +450,24 @@ class StreamsGroupHeartbeatResponse(Message):
         out += _ih.pack(self.throttle_time_ms, self.error_code)
         write_compact_nullable_string(out, self.error_message)
         write_compact_string(out, self.member_id)
-        out += _iiii.pack(self.member_epoch, self.heartbeat_interval_ms, self.acceptable_recovery_lag, self.task_offset_interval_ms)
+        out += _ii.pack(self.member_epoch, self.heartbeat_interval_ms)
+        if version >= 1:
+            if self.acceptable_recovery_lag_legacy != 0:
+                raise unsupported("acceptable_recovery_lag_legacy", version)
+        else:
+            out += _i.pack(self.acceptable_recovery_lag_legacy)
+        out += _i.pack(self.task_offset_interval_ms)
+        if version >= 1:
+            out += _q.pack(self.acceptable_recovery_lag)
         write_structs(out, version, self.status, True)
         write_structs(out, version, self.active_tasks, True)
         write_structs(out, version, self.standby_tasks, True)
         write_structs(out, version, self.warmup_tasks, True)
+        if version >= 1:
+            out += _B.pack(self.topology_description_required)
+        else:
+            if self.topology_description_required:
+                raise unsupported("topology_description_required", version)
         out += _i.pack(self.endpoint_information_epoch)
         write_structs(out, version, self.partitions_by_user_endpoint, True)
         out.append(0)

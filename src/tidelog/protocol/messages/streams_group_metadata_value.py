@@ -28,7 +28,7 @@ _iq = Struct(">iq")
 
 
 class StreamsGroupMetadataValue(Message):
-    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
+    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs", "stored_description_topology_epoch", "failed_description_topology_epoch")
 
     TYPE: ClassVar[int] = 17
     NAME: ClassVar[str] = "StreamsGroupMetadataValue"
@@ -42,11 +42,15 @@ class StreamsGroupMetadataValue(Message):
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
         last_assignment_configs: list[LastAssignmentConfig] | None = DEFAULT,
+        stored_description_topology_epoch: int = -1,
+        failed_description_topology_epoch: int = -1,
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
         self.last_assignment_configs: list[LastAssignmentConfig] | None = [] if last_assignment_configs is DEFAULT else last_assignment_configs
+        self.stored_description_topology_epoch = stored_description_topology_epoch
+        self.failed_description_topology_epoch = failed_description_topology_epoch
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
@@ -55,6 +59,8 @@ class StreamsGroupMetadataValue(Message):
         pos += 12
         self.validated_topology_epoch = -1
         self.last_assignment_configs = []
+        self.stored_description_topology_epoch = -1
+        self.failed_description_topology_epoch = -1
         count, pos = read_uvarint(buf, pos)
         for _ in range(count):
             tag, pos, end = read_tag(buf, pos)
@@ -63,6 +69,12 @@ class StreamsGroupMetadataValue(Message):
                 pos += 4
             elif tag == 1:
                 self.last_assignment_configs, pos = read_nullable_structs(buf, pos, version, LastAssignmentConfig._read, 3, True)
+            elif tag == 2:
+                self.stored_description_topology_epoch = _i.unpack_from(buf, pos)[0]
+                pos += 4
+            elif tag == 3:
+                self.failed_description_topology_epoch = _i.unpack_from(buf, pos)[0]
+                pos += 4
             else:
                 pos = end
             if pos != end:
@@ -82,6 +94,16 @@ class StreamsGroupMetadataValue(Message):
             value = bytearray()
             write_structs(value, version, self.last_assignment_configs, True)
             write_tag(tail, 1, value)
+            count += 1
+        if self.stored_description_topology_epoch != -1:
+            value = bytearray()
+            value += _i.pack(self.stored_description_topology_epoch)
+            write_tag(tail, 2, value)
+            count += 1
+        if self.failed_description_topology_epoch != -1:
+            value = bytearray()
+            value += _i.pack(self.failed_description_topology_epoch)
+            write_tag(tail, 3, value)
             count += 1
         write_uvarint(out, count)
         out += tail

@@ -11,6 +11,8 @@ from tidelog.protocol.arrays import (
     write_structs,
 )
 from tidelog.protocol.primitives import (
+    ZERO_UUID,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -28,15 +30,16 @@ _i = Struct(">i")
 _ih = Struct(">ih")
 _iq = Struct(">iq")
 _qh = Struct(">qh")
+_u = Struct(">16s")
 
 
 class TxnOffsetCommitRequest(Message):
-    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics")
+    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id_or_member_epoch", "member_id", "group_instance_id", "topics")
 
     API_KEY: ClassVar[int] = 28
     NAME: ClassVar[str] = "TxnOffsetCommitRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 5
+    MAX_VERSION: ClassVar[int] = 6
     FLEXIBLE_FROM: ClassVar[int] = 3
 
     def __init__(
@@ -45,7 +48,7 @@ class TxnOffsetCommitRequest(Message):
         group_id: str = "",
         producer_id: int = 0,
         producer_epoch: int = 0,
-        generation_id: int = -1,
+        generation_id_or_member_epoch: int = -1,
         member_id: str = "",
         group_instance_id: str | None = None,
         topics: list[TxnOffsetCommitRequestTopic] = DEFAULT,
@@ -54,7 +57,7 @@ class TxnOffsetCommitRequest(Message):
         self.group_id = group_id
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.topics: list[TxnOffsetCommitRequestTopic] = [] if topics is DEFAULT else topics
@@ -68,10 +71,10 @@ class TxnOffsetCommitRequest(Message):
         self.producer_id, self.producer_epoch = _qh.unpack_from(buf, pos)
         pos += 10
         if version >= 3:
-            self.generation_id = _i.unpack_from(buf, pos)[0]
+            self.generation_id_or_member_epoch = _i.unpack_from(buf, pos)[0]
             pos += 4
         else:
-            self.generation_id = -1
+            self.generation_id_or_member_epoch = -1
         if version >= 3:
             self.member_id, pos = (read_compact_string if flexible else read_string)(buf, pos)
         else:
@@ -91,10 +94,10 @@ class TxnOffsetCommitRequest(Message):
         (write_compact_string if flexible else write_string)(out, self.group_id)
         out += _qh.pack(self.producer_id, self.producer_epoch)
         if version >= 3:
-            out += _i.pack(self.generation_id)
+            out += _i.pack(self.generation_id_or_member_epoch)
         else:
-            if self.generation_id != -1:
-                raise unsupported("generation_id", version)
+            if self.generation_id_or_member_epoch != -1:
+                raise unsupported("generation_id_or_member_epoch", version)
         if version >= 3:
             (write_compact_string if flexible else write_string)(out, self.member_id)
         else:
@@ -111,21 +114,31 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitRequestTopic(Structure):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitRequestPartition] = DEFAULT,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions: list[TxnOffsetCommitRequestPartition] = [] if partitions is DEFAULT else partitions
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
         flexible = version >= 3
         self = cls.__new__(cls)
-        self.name, pos = (read_compact_string if flexible else read_string)(buf, pos)
+        if version >= 6:
+            self.name = ""
+        else:
+            self.name, pos = (read_compact_string if flexible else read_string)(buf, pos)
+        if version >= 6:
+            self.topic_id = _u.unpack_from(buf, pos)[0]
+            pos += 16
+        else:
+            self.topic_id = ZERO_UUID
         self.partitions, pos = read_structs(buf, pos, version, TxnOffsetCommitRequestPartition._read, 18 if flexible else 14, flexible)
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
@@ -133,7 +146,10 @@ class TxnOffsetCommitRequestTopic(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         flexible = version >= 3
-        (write_compact_string if flexible else write_string)(out, self.name)
+        if version <= 5:
+            (write_compact_string if flexible else write_string)(out, self.name)
+        if version >= 6:
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)
@@ -186,7 +202,7 @@ class TxnOffsetCommitResponse(Message):
     API_KEY: ClassVar[int] = 28
     NAME: ClassVar[str] = "TxnOffsetCommitResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 5
+    MAX_VERSION: ClassVar[int] = 6
     FLEXIBLE_FROM: ClassVar[int] = 3
 
     def __init__(
@@ -217,21 +233,31 @@ class TxnOffsetCommitResponse(Message):
 
 
 class TxnOffsetCommitResponseTopic(Structure):
-    __slots__ = ("name", "partitions")
+    __slots__ = ("name", "topic_id", "partitions")
 
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitResponsePartition] = DEFAULT,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions: list[TxnOffsetCommitResponsePartition] = [] if partitions is DEFAULT else partitions
 
     @classmethod
     def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
         flexible = version >= 3
         self = cls.__new__(cls)
-        self.name, pos = (read_compact_string if flexible else read_string)(buf, pos)
+        if version >= 6:
+            self.name = ""
+        else:
+            self.name, pos = (read_compact_string if flexible else read_string)(buf, pos)
+        if version >= 6:
+            self.topic_id = _u.unpack_from(buf, pos)[0]
+            pos += 16
+        else:
+            self.topic_id = ZERO_UUID
         self.partitions, pos = read_structs(buf, pos, version, TxnOffsetCommitResponsePartition._read, 7 if flexible else 6, flexible)
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
@@ -239,7 +265,10 @@ class TxnOffsetCommitResponseTopic(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         flexible = version >= 3
-        (write_compact_string if flexible else write_string)(out, self.name)
+        if version <= 5:
+            (write_compact_string if flexible else write_string)(out, self.name)
+        if version >= 6:
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)

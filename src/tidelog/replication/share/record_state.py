@@ -13,13 +13,15 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     """Held by a member until its lock times out. Never persisted: a new leader starts from AVAILABLE."""
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """Given up, and not yet in the dead-letter queue of the group (KIP-1191)."""
     ARCHIVED = 4
     """Given up: rejected, delivered too often, or not delivered at all."""
 
     @property
     def is_terminal(self) -> bool:
         """Whether the record is never delivered again."""
-        return self >= RecordState.ACKNOWLEDGED
+        return self is RecordState.ACKNOWLEDGED or self is RecordState.ARCHIVED
 
 
 class AckType(IntEnum):

@@ -12,6 +12,9 @@ at once: the change is persisted as well, but a failure of that is harmless, bec
 After a load there may be holes between the stored ranges. Records in them may never have been delivered, so they are read and
 acquired like new ones until the reads have passed them. Later holes are offsets that the log does not have.
 
+Records of a group with a dead-letter queue are ARCHIVING before they are given up: they are written there first. That begins when
+the change is durable, and ``archive`` ends it.
+
 Elsewhere: reading the log, sessions, persisting (``broker.shares``), which records a member gets (``acquiring``).
 """
 
@@ -23,6 +26,7 @@ from typing import NamedTuple
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.share.acknowledging import refusal, runs, state_batches
 from tidelog.replication.share.acquiring import Acquisition, Want, without
+from tidelog.replication.share.dead_letters import Cause, DeadLetter, dead_letters
 from tidelog.replication.share.in_flight import Group, InFlight, Span
 from tidelog.replication.share.record_state import (
     STATE_AFTER,
@@ -48,15 +52,27 @@ class ShareLimits(NamedTuple):
     lock_ms: int = 30_000
     renews: bool = True
     """Whether members may renew their locks."""
+    dead_letters: bool = False
+    """Whether the group has a dead-letter queue."""
+
+    @property
+    def given_up(self) -> RecordState:
+        """The state of a record that was rejected, or delivered too often."""
+        return RecordState.ARCHIVING if self.dead_letters else RecordState.ARCHIVED
 
 
 class Change(NamedTuple):
-    """What is to be persisted: the states of some records, the start offset, and the number of finished records above it."""
+    """What is to be persisted: the states of some records, the start offset, and the number of finished records above it.
+
+    ``mark`` None: the change is in force already, and stays so if it cannot be persisted. ``dead_letters`` are to be written once
+    it is in force and was persisted, or could not be.
+    """
 
     batches: tuple[StateBatch, ...]
     start_offset: int
     delivery_complete_count: int
     mark: object
+    dead_letters: tuple[DeadLetter, ...] = ()
 
 
 class SharePartition:
@@ -91,7 +107,7 @@ class SharePartition:
         self._end = stored.last
         if stored.state.is_terminal:
             self._complete += span.size
-        else:
+        elif stored.state is RecordState.AVAILABLE:
             self._freed_from(span.first)
 
     # -- what can be delivered -----------------------------------------------------------------------------------------------
@@ -147,7 +163,7 @@ class SharePartition:
         limits = self._limits()
         base, last = batches[0][0], batches[-1][1]
         self._skip_missing(fetch_offset, base)
-        room, last = self._room(fetch_offset, last, want.max_records, limits.max_locks)
+        room, last = _room(self._end, self.in_flight, fetch_offset, last, want.max_records, limits.max_locks)
         lower = max(base, self._start)
         if room <= 0 or lower > last:
             return []
@@ -165,13 +181,6 @@ class SharePartition:
             ranges = self._give_up_aborted(ranges, aborted)
         self._advance()
         return ranges
-
-    def _room(self, fetch_offset: int, last: int, max_records: int, max_locks: int) -> tuple[int, int]:
-        """How many records may be acquired, and up to which offset."""
-        room = min(max_records, max_locks - self.in_flight)
-        if room > 0 or fetch_offset > self._end:
-            return room, last
-        return min(max_records, self._end - fetch_offset + 1), min(last, self._end)
 
     def _skip_missing(self, fetch_offset: int, base: int) -> None:
         """The log has nothing from ``fetch_offset`` up to ``base``: what is known there was compacted away."""
@@ -214,16 +223,20 @@ class SharePartition:
                 return error
         mark = object()
         changed: list[Span] = []
+        rejected: list[Span] = []
+        others: list[Span] = []
         for ack in acks:
             for first, last, kind in runs(ack, self._start):
                 for span in self._spans.exactly(first, last):
                     if kind is AckType.RENEW:
                         span.deadline_ms = now_ms + limits.lock_ms
                         self._soonest_ms = min(self._soonest_ms, span.deadline_ms)
-                    else:
-                        self._begin(span, mark, STATE_AFTER[kind], limits)
-                        changed.append(span)
-        return Change(state_batches(changed), self._start, self._complete, mark)
+                        continue
+                    self._begin(span, mark, limits.given_up if kind is AckType.REJECT else STATE_AFTER[kind], limits)
+                    changed.append(span)
+                    (rejected if kind is AckType.REJECT else others).append(span)
+        letters = dead_letters(rejected, Cause.REJECTED) + dead_letters(others, Cause.EXHAUSTED)
+        return Change(state_batches(changed), self._start, self._complete, mark, letters)
 
     def release(self, member: str) -> Change | None:
         """The member's session ended: whatever it holds is available again, or given up after too many deliveries."""
@@ -231,20 +244,22 @@ class SharePartition:
         held = [span for span in self._spans if span.state is RecordState.ACQUIRED and span.member == member]
         for span in held:
             self._begin(span, mark, RecordState.AVAILABLE, limits)
-        return Change(state_batches(held), self._start, self._complete, mark) if held else None
+        letters = dead_letters(held, Cause.EXHAUSTED)
+        return Change(state_batches(held), self._start, self._complete, mark, letters) if held else None
 
     def _begin(self, span: Span, mark: object, state: RecordState, limits: ShareLimits) -> None:
         if state is RecordState.AVAILABLE and span.count >= limits.delivery_count:
-            state = RecordState.ARCHIVED
+            state = limits.given_up
         span.begin(mark, state)
         if state.is_terminal:
             self._complete += span.size
 
-    def complete(self, change: Change, now_ms: int, *, persisted: bool) -> None:
+    def complete(self, change: Change, now_ms: int, *, persisted: bool) -> Change | None:
         """The change is durable; or it could not be made durable, and the records are as before, unless their locks timed out
-        meanwhile."""
-        if not change.batches:
-            return
+        meanwhile. What is returned is in force then, and to be persisted."""
+        if not change.batches or change.mark is None:
+            return None
+        late: list[Span] = []
         for span in self._spans.within(change.batches[0].first, change.batches[-1].last):
             if span.change is not change.mark:
                 continue
@@ -259,7 +274,22 @@ class SharePartition:
             self._soonest_ms = min(self._soonest_ms, span.deadline_ms)
             if span.deadline_ms <= now_ms:
                 self._time_out(span, self._limits())
+                late.append(span)
+        letters = dead_letters(late, Cause.EXHAUSTED)
+        again = Change(state_batches(late), self._start, self._complete, None, letters) if letters else None
         self._advance()
+        return again
+
+    def archive(self, letter: DeadLetter) -> Change | None:
+        """The dead letters of these offsets are written, or lost: they are finished. That is in force already; it is returned to
+        be persisted. None if they are below the start by now."""
+        spans = self._spans.exactly(letter.first, letter.last)
+        done = [span for span in spans if span.state is RecordState.ARCHIVING and span.change is None]
+        for span in done:
+            self._finish(span, RecordState.ARCHIVED)
+        change = Change(state_batches(done), self._start, self._complete, None) if done else None
+        self._advance()
+        return change
 
     # -- time, and the log ---------------------------------------------------------------------------------------------------
 
@@ -283,13 +313,16 @@ class SharePartition:
                     self._soonest_ms = min(self._soonest_ms, span.deadline_ms)
         if not expired:
             return None
-        change = Change(state_batches(expired), self._start, self._complete, object())
+        letters = dead_letters(expired, Cause.EXHAUSTED)
+        change = Change(state_batches(expired), self._start, self._complete, None, letters)
         self._advance()
         return change
 
     def _time_out(self, span: Span, limits: ShareLimits) -> None:
-        if span.count >= limits.delivery_count:
+        if span.count >= limits.delivery_count and not limits.dead_letters:
             self._finish(span, RecordState.ARCHIVED)
+        elif span.count >= limits.delivery_count:
+            span.leave(RecordState.ARCHIVING)
         else:
             span.leave(RecordState.AVAILABLE)
             self._freed_from(span.first)
@@ -345,3 +378,11 @@ class SharePartition:
             assert not span.can_be_acquired or (self._free_from is not None and self._free_from <= span.first)
         # Only records that may never have been delivered keep the start below what is finished.
         assert not len(self._spans) or not self._spans.lowest.is_finished or self._gap_from < self._gap_end
+
+
+def _room(end: int, in_flight: int, fetch_offset: int, last: int, max_records: int, max_locks: int) -> tuple[int, int]:
+    """How many records may be acquired, and up to which offset, when the last one that was delivered is ``end``."""
+    room = min(max_records, max_locks - in_flight)
+    if room > 0 or fetch_offset > end:
+        return room, last
+    return min(max_records, end - fetch_offset + 1), min(last, end)

@@ -122,6 +122,7 @@ def on_loop(parts: BrokerParts) -> Registry:
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(parts))
+    registry.watch_group(catalog.DEAD_LETTERS, lambda: _dead_letters(parts))
     registry.watch_group(_TRANSACTIONS, lambda: _transactions(parts))
     registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(parts))
     replica = parts.membership.replica
@@ -236,6 +237,12 @@ def _groups(parts: BrokerParts) -> list[list[Sample]]:
                 if not isinstance(partition, ErrorCode) and partition.log is not None:
                     lags.append((labels, max(0, partition.log.high_watermark - committed.offset)))
     return [offsets, lags, members]
+
+
+def _dead_letters(parts: BrokerParts) -> list[list[Sample]]:
+    """In the order of ``catalog.DEAD_LETTERS``."""
+    counts = parts.broker.share_partitions.dead_letters.counts
+    return [[((group_id,), getattr(each, name)) for group_id, each in counts.items()] for name in ("records", "sent", "failed")]
 
 
 def _transactions(parts: BrokerParts) -> list[list[Sample]]:

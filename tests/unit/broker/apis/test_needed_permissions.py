@@ -69,7 +69,7 @@ from tidelog.replication.partition import Partition
 
 Op = AclOperation
 TOPIC, GROUP, CLUSTER, TXN = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
-PRODUCE_BY_ID, FETCH_BY_ID, COMMIT_BY_ID, OFFSET_FETCH_BY_ID = 13, 13, 10, 10
+PRODUCE_BY_ID, FETCH_BY_ID, COMMIT_BY_ID, OFFSET_FETCH_BY_ID, TXN_COMMIT_BY_ID = 13, 13, 10, 10, 6
 CLUSTER_ACTION: Permission = (Op.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
 
 
@@ -197,14 +197,17 @@ class World:
         )
         return AddPartitionsToTxnRequest(transactions=[asked])
 
-    def commit_in_txn(self, *topics: str) -> TxnOffsetCommitRequest:
+    def commit_in_txn(self, version: int, *topics: str) -> TxnOffsetCommitRequest:
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
         return TxnOffsetCommitRequest(
             transactional_id="x",
             group_id="g",
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=name, partitions=[partition]) for name in topics],
+            topics=[
+                TxnOffsetCommitRequestTopic(**self.named(name, version >= TXN_COMMIT_BY_ID), partitions=[partition])
+                for name in topics
+            ],
         )
 
     def marker(self) -> WriteTxnMarkersRequest:
@@ -380,7 +383,7 @@ CASES: dict[str, Case] = {
     ),
     "EndTxn": Case(_in_txn(EndTxnRequest), {of_txn(Op.WRITE): TXN_DENIED}, NOT_OPEN | {E.PRODUCER_FENCED}),
     "TxnOffsetCommit": Case(
-        lambda world, _: world.commit_in_txn("t"),
+        lambda world, version: world.commit_in_txn(version, "t"),
         {of_txn(Op.WRITE): TXN_DENIED, of_group(Op.READ): GROUP_DENIED, of_topic(Op.READ): TOPIC_DENIED},
         NOT_OPEN | {E.INVALID_PRODUCER_EPOCH},
     ),
@@ -445,7 +448,7 @@ def test_a_topic_that_does_not_exist_is_refused_like_one_that_does(world: World)
     assert errors(ask(world.commit(9, "none"), 9, of_group(Op.READ))) == [TOPIC_DENIED]
     assert errors(ask(world.committed(9, "none"), 9, of_group(Op.DESCRIBE))) == [TOPIC_DENIED]
     assert errors(ask(world.delete_offsets("none"), 0, of_group(Op.DELETE))) == [TOPIC_DENIED]
-    assert errors(ask(world.commit_in_txn("none"), 5, of_group(Op.READ), of_txn(Op.WRITE))) == [TOPIC_DENIED]
+    assert errors(ask(world.commit_in_txn(5, "none"), 5, of_group(Op.READ), of_txn(Op.WRITE))) == [TOPIC_DENIED]
     described = DescribeProducersRequest(topics=[DescribedTopic(name="none", partition_indexes=[0])])
     assert errors(ask(described, 0)) == [TOPIC_DENIED]
 

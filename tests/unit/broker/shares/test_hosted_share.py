@@ -8,7 +8,9 @@ from tests.unit.broker.shares.hosted import Hosted
 from tidelog.broker.shares.hosted_share import Persisting, Phase, told
 from tidelog.coordinator.share.coordinator import Answer, Found
 from tidelog.model.errors import ErrorCode
+from tidelog.replication.share.dead_letters import Cause, DeadLetter
 from tidelog.replication.share.record_state import Acknowledgement, RecordState, StateBatch
+from tidelog.replication.share.share_partition import ShareLimits
 
 ACCEPT = (1,)
 
@@ -108,6 +110,62 @@ def test_it_is_current_while_the_leadership_lasts() -> None:
     assert hosted.share.is_current
     hosted.partition.mark_deleted()
     assert not hosted.share.is_current
+
+
+class Graves:
+    """Takes dead letters, and holds them until the test says so."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self.letters: list[DeadLetter] = []
+        self.error: Exception | None = None
+        hosted.share.bury = self.bury
+
+    async def bury(self, letter: DeadLetter) -> None:
+        self.letters.append(letter)
+        if self.error is not None:
+            raise self.error
+
+
+REJECT = (3,)
+LETTER = DeadLetter(0, 4, 1, Cause.REJECTED)
+
+
+def with_queue() -> tuple[Hosted, Graves]:
+    hosted = Hosted()
+    hosted.settings.limits = lambda group_id: ShareLimits(dead_letters=True)
+    return hosted, Graves(hosted)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("cannot be")])
+def test_a_dead_letter_is_written_when_the_change_is_durable_and_then_the_record_is_finished(error: Exception | None) -> None:
+    hosted, graves = with_queue()
+    graves.error = error
+    hosted.load().acquire()
+    hosted.share.acknowledge("m", [Acknowledgement(0, 4, REJECT)])
+    assert not graves.letters
+    hosted.clock.run()
+    assert graves.letters == [LETTER] and hosted.share.is_idle
+    assert [each.batches[0].state for each in hosted.store.written] == [RecordState.ARCHIVING, RecordState.ARCHIVED]
+    assert hosted.share.machine.start_offset == 5
+
+
+def test_a_change_that_was_not_persisted_has_no_dead_letter() -> None:
+    hosted, graves = with_queue()
+    hosted.load().acquire()
+    hosted.store.error = ErrorCode.NOT_COORDINATOR
+    hosted.share.acknowledge("m", [Acknowledgement(0, 4, REJECT)])
+    hosted.clock.run()
+    assert not graves.letters
+
+
+def test_a_new_leader_writes_the_dead_letters_that_the_one_before_did_not_finish() -> None:
+    hosted = Hosted()  # the group has no dead-letter queue any more
+    graves = Graves(hosted)
+    hosted.store.stored = Answer(stored=Found(3, 0, 0, 0, (StateBatch(0, 4, RecordState.ARCHIVING, 1),)))
+    hosted.load()
+    assert graves.letters == [LETTER]
+    assert hosted.store.written[-1].batches == (StateBatch(0, 4, RecordState.ARCHIVED, 1),)
+    assert hosted.share.machine.start_offset == 5
 
 
 @pytest.mark.parametrize("error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE])

@@ -18,7 +18,7 @@ def test_features_are_described_in_kafkas_columns(server: str) -> None:
     (version,) = (line for line in lines if line.startswith("Feature: metadata.version "))
     assert version.startswith(
         "Feature: metadata.version                          SupportedMinVersion: 3.3-IV3          "
-        "SupportedMaxVersion: 4.3-IV0          FinalizedVersionLevel: 4.3-IV0          Epoch: "
+        "SupportedMaxVersion: 4.4-IV0          FinalizedVersionLevel: 4.3-IV0          Epoch: "
     )
     rows = {row["feature"]: row for row in json.loads(run(server, "describe", "--output", "json", "--node-id", "1").stdout)}
     assert rows["group.version"]["level"] == "1"
@@ -68,6 +68,6 @@ def test_releases_map_to_levels() -> None:
     assert (release_levels("3.8")["kraft.version"], release_levels("4.3")["transaction.version"]) == (0, 2)
     with pytest.raises(CommandFailed, match="Unknown metadata"):
         release_levels("0.8")
-    assert CliRunner().invoke(command, ["version-mapping"]).stdout.startswith("metadata.version=30 (4.3-IV0)\nkraft.version=1\n")
+    assert CliRunner().invoke(command, ["version-mapping"]).stdout.startswith("metadata.version=31 (4.4-IV0)\nkraft.version=1\n")
     dependencies = CliRunner().invoke(command, ["feature-dependencies", "--feature", "metadata.version=20"])
     assert dependencies.stdout == "metadata.version=20 (3.8-IV0) has no dependencies.\n"

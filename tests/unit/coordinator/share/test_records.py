@@ -45,7 +45,7 @@ def test_other_records_are_left_alone_and_broken_ones_refused() -> None:
 
 
 def test_states_that_are_never_stored_are_refused() -> None:
-    assert read_state(3) is RecordState.ARCHIVED
+    assert read_state(3) is RecordState.ARCHIVING
     for number in (1, 9):
         with pytest.raises(ValueError, match=r"acquired|9"):
             read_state(number)

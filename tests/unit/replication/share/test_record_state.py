@@ -10,6 +10,7 @@ def test_the_numbers_are_those_of_the_records() -> None:
         "AVAILABLE": 0,
         "ACQUIRED": 1,
         "ACKNOWLEDGED": 2,
+        "ARCHIVING": 3,
         "ARCHIVED": 4,
     }
     assert [kind.name for kind in AckType] == ["GAP", "ACCEPT", "RELEASE", "REJECT", "RENEW"]
@@ -17,4 +18,4 @@ def test_the_numbers_are_those_of_the_records() -> None:
 
 def test_only_a_released_record_is_delivered_again() -> None:
     assert {kind for kind, state in STATE_AFTER.items() if not state.is_terminal} == {AckType.RELEASE}
-    assert not RecordState.ACQUIRED.is_terminal
+    assert [state for state in RecordState if state.is_terminal] == [RecordState.ACKNOWLEDGED, RecordState.ARCHIVED]

@@ -11,7 +11,7 @@ from tidelog.replication.share.acquiring import Want
 from tidelog.replication.share.record_state import Acknowledgement, AckType, RecordState, StateBatch
 from tidelog.replication.share.share_partition import Change, ShareLimits, SharePartition
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 ANN, BOB = "ann", "bob"
 TENS = [(first, first + 9) for first in range(0, 100, 10)]
 

@@ -16,18 +16,36 @@ from tidelog.protocol.messages.api_versions import (
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
 
 
+NO_NODE = -1
+KNOWS_NODES_FROM = 5
+
+
+def broker_api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    """The served versions and the cluster's feature levels, for every client. One that means another cluster or another node is
+    refused with REBOOTSTRAP_REQUIRED, because its addresses are out of date (KIP-1242); the rest is ``api_versions``."""
+    response = api_versions(ctx, request)
+    if request is None or response.error_code or ctx.api_version < KNOWS_NODES_FROM or request.cluster_id is None:
+        return response
+    if (request.cluster_id, request.node_id) != (ctx.node.cluster_id, ctx.node.node_id):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    return response
+
+
 def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     """The served versions and the cluster's feature levels. Sent by every client; ``request`` is None at an unknown version.
 
     v3 added the client's software name and version, and features; v4 may name features whose lowest level is 0, which readers of
-    v3 treat as an error (KAFKA-17011). Errors: UNSUPPORTED_VERSION (answered in version 0 with the whole list), INVALID_REQUEST
-    for an invalid software name or version.
+    v3 treat as an error (KAFKA-17011); v5 may name the cluster and the node that the client means. Errors: UNSUPPORTED_VERSION
+    (answered in version 0 with the whole list), INVALID_REQUEST for an invalid software name or version, and for only one of
+    cluster and node.
     """
     if request is None:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys(ctx))
     version = ctx.api_version
     if version >= 3:
         if not (_is_software_text(request.client_software_name) and _is_software_text(request.client_software_version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if version >= KNOWS_NODES_FROM and (request.cluster_id is None) != (request.node_id == NO_NODE):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.session.client_software_name = request.client_software_name
         ctx.session.client_software_version = request.client_software_version

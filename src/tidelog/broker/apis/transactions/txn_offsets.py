@@ -11,6 +11,7 @@ from tidelog.coordinator.group.offsets.transactional_offsets import answer
 from tidelog.coordinator.shard import Shard, WithinTransaction
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -20,6 +21,7 @@ from tidelog.replication.partition_verification import begin_verification, refus
 from tidelog.storage.verification_guard import NOT_REQUIRED, Verification
 
 KNOWS_LOADING_FROM = 2
+BY_ID_FROM = 6
 _TOLD_AS = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -35,20 +37,26 @@ _TOLD_AS = {
 async def txn_offset_commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Sent by transactional producers to the coordinator of the group. v2 added leader epochs, v3 the member and its
     generation (KIP-447), v4 may answer TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction implicitly
-    (KIP-890).
+    (KIP-890), v6 names topics by id and knows member epochs (KIP-1319).
 
-    Errors: 3, 12, 14, 15, 16, 22, 24, 25, 29, 30, 47, 48, 49, 51, 53, 82, 120.
+    Errors: 3, 12, 14, 15, 16, 22, 24, 25, 29, 30, 47, 48, 49, 51, 53, 69, 82, 100, 113, 120.
     """
     if not may_write(ctx, request.transactional_id):
         return answer(request, lambda name, index: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not allows(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return answer(request, lambda name, index: ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    readable = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics))
+    if ctx.api_version >= BY_ID_FROM:
+        for topic in request.topics:
+            named = ctx.image.topics.by_id.get(Uuid(topic.topic_id))
+            topic.name = "" if named is None else named.name
+    readable = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, {topic.name for topic in request.topics if topic.name})
     known = _existing(ctx, request, readable)
     response = await _commit(ctx, known) if known.topics else TxnOffsetCommitResponse()
     told = {(topic.name, each.partition_index): each.error_code for topic in response.topics for each in topic.partitions}
 
     def error_of(name: str, index: int) -> ErrorCode:
+        if not name and ctx.api_version >= BY_ID_FROM:
+            return ErrorCode.UNKNOWN_TOPIC_ID
         if name not in readable:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return ErrorCode(told.get((name, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -66,13 +74,13 @@ def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest, readable: fro
             if topic.name in readable and ctx.image.topics.partition(topic.name, each.partition_index) is not None
         ]
         if partitions:
-            topics.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=partitions))
+            topics.append(TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
     return TxnOffsetCommitRequest(
         transactional_id=request.transactional_id,
         group_id=request.group_id,
         producer_id=request.producer_id,
         producer_epoch=request.producer_epoch,
-        generation_id=request.generation_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         topics=topics,
@@ -92,8 +100,9 @@ async def _commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOff
     if shards.find(request.group_id) is not shard:
         return _refused(ctx, request, ErrorCode.NOT_COORDINATOR)
     transaction = WithinTransaction(request.producer_id, request.producer_epoch, proof)
+    version = ctx.api_version
     token, waiting = shards.ask_within(
-        shard, transaction, lambda machine, token, now_ms: machine.offsets.commit_transactional(token, request, now_ms)
+        shard, transaction, lambda machine, token, now_ms: machine.offsets.commit_transactional(token, request, now_ms, version)
     )
     if not waiting.done:
         try:

@@ -38,6 +38,9 @@ from tidelog.protocol.messages.offset_delete import (
 )
 from tidelog.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
+KNOWS_EPOCHS_FROM = 6
+"""The version of TxnOffsetCommit from which producers know member epochs, and groups that do not exist (KIP-1319)."""
+
 
 class OffsetService:
     """Offsets of all groups of one partition."""
@@ -83,17 +86,19 @@ class OffsetService:
             return commit_error(None, request.member_id, request.group_instance_id, epoch, version)
         return self._kinds.of(group).commit_error(group, request, version, now_ms)
 
-    def commit_transactional(self, token: Token, request: TxnOffsetCommitRequest, now_ms: int) -> Outcome:
+    def commit_transactional(self, token: Token, request: TxnOffsetCommitRequest, now_ms: int, version: int) -> Outcome:
         """TxnOffsetCommit for existing partitions. Its records belong in a batch of the producer's transaction."""
-        error = self._transactional_error(request)
+        error = self._transactional_error(request, version)
         limit = self._settings.offset_metadata_max_bytes
         return transactional_offsets.commit(token, request, error, metadata_max_bytes=limit, now_ms=now_ms)
 
-    def _transactional_error(self, request: TxnOffsetCommitRequest) -> ErrorCode | None:
+    def _transactional_error(self, request: TxnOffsetCommitRequest, version: int) -> ErrorCode | None:
         group = self._c.groups.get(request.group_id)
         if group is None:
-            return transactional_offsets.commit_error(None, request)
-        return self._kinds.of(group).transactional_commit_error(group, request)
+            error = transactional_offsets.commit_error(None, request)
+            return error if error is None or version < KNOWS_EPOCHS_FROM else ErrorCode.GROUP_ID_NOT_FOUND
+        error = self._kinds.of(group).transactional_commit_error(group, request)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH and version < KNOWS_EPOCHS_FROM else error
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode | None:
         """The error that refuses OffsetFetch to a member (KIP-848: a fenced member must not read)."""

@@ -29,12 +29,12 @@ NO_GENERATION = -1
 
 def names_nobody(request: TxnOffsetCommitRequest) -> bool:
     """Whether the producer names no member of the group, as before version 3."""
-    return request.generation_id == NO_GENERATION and not request.member_id and request.group_instance_id is None
+    return request.generation_id_or_member_epoch == NO_GENERATION and not request.member_id and request.group_instance_id is None
 
 
 def commit_error(group: ClassicGroup | None, request: TxnOffsetCommitRequest) -> ErrorCode | None:
     """The error that refuses the whole commit in a classic group, or when there is no group yet."""
-    generation = request.generation_id
+    generation = request.generation_id_or_member_epoch
     if group is None:
         return None if generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if group.state is GroupState.DEAD:
@@ -55,11 +55,13 @@ def commit(
         answers = []
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            committed = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+            committed = CommittedOffset(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, topic.topic_id
+            )
             key = OffsetKey(request.group_id, topic.name, partition.partition_index)
             own = take_commit(effects, key, committed, refusal=error, metadata_max_bytes=metadata_max_bytes)
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own))
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     effects.reply(token, TxnOffsetCommitResponse(topics=topics))
     return effects.outcome()
 
@@ -70,6 +72,7 @@ def answer(request: TxnOffsetCommitRequest, error_of: Callable[[str, int], Error
         topics=[
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index, error_code=error_of(topic.name, partition.partition_index)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.apis.cluster.versions import api_versions
+from tidelog.broker.apis.cluster.versions import api_versions, broker_api_versions
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
@@ -41,7 +41,7 @@ def test_features_that_may_be_at_zero_are_hidden_from_version_three() -> None:
     three = {feature.name for feature in api_versions(world.context(3), HELLO).supported_features}
     four = {feature.name: feature.max_version for feature in api_versions(world.context(4), HELLO).supported_features}
     assert three == {"metadata.version"}
-    assert four["metadata.version"] == 30
+    assert four["metadata.version"] == 31
     assert four["group.version"] == 1
 
 
@@ -53,3 +53,28 @@ def test_finalized_features_come_with_the_offset_of_the_image_and_without_those_
     assert [(f.name, f.min_version_level, f.max_version_level) for f in response.finalized_features] == [
         ("metadata.version", 29, 29)
     ]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "node", "of_broker", "of_controller"),
+    [
+        (None, -1, 0, 0),
+        ("test-cluster", 1, 0, 0),
+        ("test-cluster", -1, 42, 42),
+        (None, 1, 42, 42),
+        ("", -1, 42, 42),
+        ("", 1, 129, 0),
+        ("other", 1, 129, 0),
+        ("test-cluster", 9, 129, 0),
+        ("test-cluster", -2, 129, 0),
+    ],
+)
+def test_a_client_that_means_another_node_has_to_begin_again(
+    cluster: str | None, node: int, of_broker: int, of_controller: int
+) -> None:
+    """The codes are those of Apache Kafka 4.4.0."""
+    request = ApiVersionsRequest("a", "1", cluster, node)
+    answers = [answer(NodeWorld().context(5), request) for answer in (broker_api_versions, api_versions)]
+    assert [each.error_code for each in answers] == [of_broker, of_controller]
+    assert [bool(each.api_keys) for each in answers] == [not of_broker, not of_controller]
+    assert broker_api_versions(NodeWorld().context(4), request).error_code == 0

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.txn_talk import TransactionalTalk
 from tidelog.model.errors import ErrorCode as E
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -100,7 +101,7 @@ def test_a_fenced_producer_may_not_commit(talk: Talk) -> None:
 def test_members_that_do_not_exist_are_refused(talk: Talk) -> None:
     producer = TransactionalTalk(talk, "member")
     producer.add_offsets("m")
-    assert producer.commit_offset("m", "t", 5, generation_id=3, member_id="x") == E.ILLEGAL_GENERATION
+    assert producer.commit_offset("m", "t", 5, generation_id_or_member_epoch=3, member_id="x") == E.ILLEGAL_GENERATION
     assert producer.commit_offset("", "t", 5) == E.INVALID_GROUP_ID
     assert producer.commit_offset("m", "elsewhere", 5) == E.UNKNOWN_TOPIC_OR_PARTITION
     producer.end(commit=False)
@@ -144,3 +145,22 @@ def test_offsets_of_transactions_are_read_again_by_a_node_that_was_restarted() -
         opened.end(commit=True)
         assert settled(talk, "b") == 5
         talk.close()
+
+
+def test_version_six_names_topics_by_id(talk: Talk) -> None:
+    producer = TransactionalTalk(talk, "by id")
+    topic_id = talk.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12).topics[0].topic_id
+    partitions = [TxnOffsetCommitRequestPartition(partition_index=n, committed_offset=7, committed_metadata="") for n in (0, 9)]
+    request = TxnOffsetCommitRequest(
+        transactional_id="by id",
+        group_id="ids",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        topics=[TxnOffsetCommitRequestTopic(topic_id=each, partitions=partitions) for each in (topic_id, b"n" * 16, bytes(16))],
+    )
+    answer = talk.ask(request, 6).topics
+    assert [bytes(each.topic_id) for each in answer] == [topic_id, b"n" * 16, bytes(16)]
+    errors = [[part.error_code for part in each.partitions] for each in answer]
+    assert errors == [[0, E.UNKNOWN_TOPIC_OR_PARTITION], [E.UNKNOWN_TOPIC_ID] * 2, [E.UNKNOWN_TOPIC_ID] * 2]
+    producer.end(commit=True)
+    assert settled(talk, "ids") == 7

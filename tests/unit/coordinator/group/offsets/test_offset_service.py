@@ -60,18 +60,21 @@ def test_a_transactional_commit_is_held_to_the_members_epoch() -> None:
     settled_pair(driver)
     partitions = [TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
 
-    def errors(member: str, epoch: int) -> list[int]:
+    def errors(member: str, epoch: int, version: int = 5, group: str = "g") -> list[int]:
         token = driver.token()
         request = TxnOffsetCommitRequest(
-            group_id="g", member_id=member, generation_id=epoch,
+            group_id=group, member_id=member, generation_id_or_member_epoch=epoch,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
         )  # fmt: skip
-        outcome = driver.machine.offsets.commit_transactional(token, request, driver.now)
+        outcome = driver.machine.offsets.commit_transactional(token, request, driver.now, version)
         return [part.error_code for topic in outcome.replies[0].response.topics for part in topic.partitions]
 
     assert errors("a", 3) == [0] == errors("", -1)
     assert errors("a", 9) == [E.ILLEGAL_GENERATION]
+    assert errors("a", 9, 6) == [E.STALE_MEMBER_EPOCH]
     assert errors("nobody", 3) == [E.UNKNOWN_MEMBER_ID]
+    assert errors("a", 1, group="none") == [E.ILLEGAL_GENERATION]
+    assert errors("a", 1, 6, group="none") == [E.GROUP_ID_NOT_FOUND]
 
 
 def test_offsets_and_the_group_expire_together() -> None:

@@ -27,7 +27,7 @@ def asked(
         group_id=group,
         producer_id=7,
         producer_epoch=0,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member,
         group_instance_id=instance,
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
