@@ -171,7 +171,8 @@ class SimShareBroker:
         if world.loses():
             if world.rng.random() < 0.5:
                 world.note("request to the coordinator late")
-                world.at(world.rng.choice([world.rng.randint(100, 3_000), timeout_ms + world.rng.randint(1, 9_000)]), arrive)
+                late_ms = world.rng.randint(100, 3_000) if world.rng.random() < 0.8 else timeout_ms + world.rng.randint(1, 9_000)
+                world.at(late_ms, arrive)
                 self.runtime.later(world.rng.randint(20, 90), lambda: fail(ErrorCode.NETWORK_EXCEPTION))
             else:
                 world.note("request to the coordinator lost")

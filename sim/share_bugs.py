@@ -102,18 +102,6 @@ def _locks_never_time_out() -> list[Patch]:
     return [(SharePartitions, "acquired", lambda self: None)]
 
 
-def _locks_not_watched_again() -> list[Patch]:
-    """Locks that come back after the clock has stopped are forgotten."""
-    honest = SharePartitions.serve
-
-    def serve(self: SharePartitions, group_id: str, place: Any, partition: Any) -> HostedShare:
-        hosted = honest(self, group_id, place, partition)
-        hosted.on_locked = lambda: None
-        return hosted
-
-    return [(SharePartitions, "serve", serve)]
-
-
 def _renewal_forgotten() -> list[Patch]:
     """A renewed lock is acknowledged and ends when it would have ended."""
     honest = share_partition.runs
@@ -238,7 +226,6 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
     "the last write wins": _last_write_wins,
     "rollback forgotten": _rollback_forgotten,
     "locks never time out": _locks_never_time_out,
-    "locks that come back not watched": _locks_not_watched_again,
     "renewal forgotten": _renewal_forgotten,
     "delivered without end": _delivered_without_end,
     "holes skipped": _holes_skipped,

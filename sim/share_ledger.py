@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidelog.broker.shares.hosted_share import Phase
 from tidelog.broker.shares.share_partitions import SharePartitions
+from tidelog.coordinator.share.coordinator import ShareCoordinator
 from tidelog.coordinator.share.records import Snapshot, decode
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.share.record_state import AckType, AcquiredRange, RecordState, StateBatch
@@ -36,12 +37,16 @@ class Attempt:
         self.member = member
         self.generation = generation
         self.finished: dict[int, int] = {}
+        self.successor = -1
+        """The epoch of the newest leader that had loaded the state when the machine was asked."""
 
 
 class GroupLedger:
     """One group's records."""
 
     def __init__(self) -> None:
+        self.newest_leader = -1
+        """The epoch of the newest leader that has loaded the state."""
         self.generation = 0
         """Rises when the offsets are reset."""
         self.first = 0
@@ -122,6 +127,10 @@ class Ledger:
             return
         for offset, epoch in attempt.finished.items():
             self.world.note("acknowledged")
+            if attempt.successor > epoch:
+                self.world.violated(
+                    f"{attempt.group}: leader {epoch} finishes {offset}, and leader {attempt.successor} has taken over"
+                )
             if not ledger.is_durable(offset):
                 self.world.violated(f"{attempt.group}: {offset} is acknowledged and its state is not durable")
             ledger.acknowledged[offset] = epoch
@@ -142,7 +151,9 @@ class Ledger:
             kept = {o: found for o, found in ledger.stored.items() if o >= change.start_offset}
             ledger.stored.clear()
             self._merge(ledger, change.batches)
-            lost = [o for o, (state, _) in kept.items() if state.is_terminal and not ledger.is_durable(o)]
+            # A delivery more may have taken the place of what no member heard of.
+            now = {o: (count, state) for o, (state, count) in ledger.stored.items()}
+            lost = [o for o, (state, count) in kept.items() if state.is_terminal and now.get(o, (0, 0)) < (count, state)]
             if lost and change.start_offset >= 0:
                 self.world.violated(f"{record.key.group_id}: a snapshot has lost the states of {lost}")
         else:
@@ -170,6 +181,8 @@ class Ledger:
             loaded = {}
             for batch in self._loaded.get(id(machine), ()):
                 loaded.update(dict.fromkeys(range(batch.first, batch.last + 1), batch.delivery_count))
+            ledger = self.groups[group]
+            ledger.newest_leader = max(ledger.newest_leader, hosted.leader_epoch)
             watched = Watched(group, hosted.leader_epoch, self.groups[group].generation, loaded, {}, {}, {})
             found = self._machines[id(machine)] = machine, watched
         return found[1]
@@ -220,6 +233,31 @@ class Ledger:
                     saved[offset] = hold
                 if self._serving is not None and batch.state.is_terminal:
                     self._serving.finished[offset] = watched.leader_epoch
+                    self._serving.successor = self.groups[watched.group].newest_leader
+
+    def _check_undone(self, machine: SharePartition, watched: Watched, offset: int, hold: Hold, now_ms: int) -> None:
+        """The records of a change that failed are not finished, but for those that may not be delivered again."""
+        count = watched.loaded.get(offset, 0) + watched.deliveries.get(offset, 0)
+        if hold[1] <= now_ms and count >= machine._limits().delivery_count:
+            return
+        if self.world.log.log_start_offset <= offset < machine.start_offset:
+            self.world.violated(f"{watched.group}: the start has passed {offset}, whose change has failed")
+        for span in machine._spans.within(offset, offset):
+            if span.state.is_terminal:
+                self.world.violated(f"{watched.group}: {offset} is finished, and its change has failed")
+
+    def compare(self, machine: ShareCoordinator) -> None:
+        """The coordinator has all that is committed."""
+        for key, stored in machine._shares.items():
+            ledger = self.groups[key.group_id]
+            if stored.state_epoch != self.world.state_epochs.get(key.group_id):
+                continue
+            if stored.start_offset < ledger.stored_start:
+                self.world.violated(f"{key.group_id}: the start goes back from {ledger.stored_start} to {stored.start_offset}")
+            terminal = {o for batch in stored.batches if batch.state.is_terminal for o in range(batch.first, batch.last + 1)}
+            for offset, (state, _) in ledger.stored.items():
+                if state.is_terminal and stored.start_offset <= offset and offset not in terminal:
+                    self.world.violated(f"{key.group_id}: the coordinator has lost that {offset} is finished")
 
     def patches(self) -> list[Patch]:
         """Watches every machine. What is shipped, or planted, runs inside."""
@@ -278,6 +316,7 @@ class Ledger:
                 world.note("rolled back")
                 for offset, hold in saved.items():
                     watched.held[offset] = hold
+                    self._check_undone(machine, watched, offset, hold, now_ms)
 
         def expired(machine: SharePartition, now_ms: int) -> Any:
             change = expire(machine, now_ms)

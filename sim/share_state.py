@@ -169,6 +169,8 @@ class SimShard:
     def _commit(self, end: int) -> None:
         if self.leads:
             self.world.commit(end)
+            if self.machine is not None:
+                self.world.ledger.compare(self.machine)
             while self._pending and self._pending[0][0] < self.world.state.committed:
                 self._release(self._pending.popleft()[1])
 

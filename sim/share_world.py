@@ -74,7 +74,7 @@ class ShareWorld:
         """Whether no member waits for more than one byte."""
         self._looks_from = self.now
         """Other limits wake no fetch, as in Apache Kafka: for a while it may wait although it need not."""
-        self.loss = rng.choice([0.0, 0.02, 0.1, 0.3])
+        self.loss = rng.choice([0.0, 0.05, 0.2, 0.4])
         self.brokers: dict[int, SimShareBroker] = {}
         self.members: list[SimMember] = []
 
@@ -82,7 +82,7 @@ class ShareWorld:
         rng = self.rng
         return {
             "share.auto.offset.reset": "earliest",
-            "share.record.lock.duration.ms": str(rng.choice([1_000, 3_000, 10_000, 60_000])),
+            "share.record.lock.duration.ms": str(rng.choice([1_000, 3_000, 10_000, 30_000, 60_000])),
             "share.delivery.count.limit": str(rng.choice([2, 3, 5, 10])),
             "share.partition.max.record.locks": str(rng.choice([100, 100, 300, 2_000])),
             "share.isolation.level": rng.choice(["read_committed", "read_uncommitted"]),
@@ -212,7 +212,7 @@ class ShareWorld:
             self.note("no coordinator")
             self.state_leader = NO_BROKER, self.state_leader[1] + 1
             self._tell_all()
-            self.at(rng.randint(1_000, 40_000), self.move_state_leader)
+            self.at(rng.choice([rng.randint(1_000, 30_000), 35_000]), self.move_state_leader)
         elif kind == "kill":
             self.kill(rng.choice(BROKERS))
         elif kind == "compact" and self.log.compact():
