@@ -1,7 +1,7 @@
 """ShareFetching: one ShareFetch, from its session to its records. It reads what can be acquired, and waits if that is too little.
 
 One fetch at a time reads a share partition. The limits are spent over the partitions in the session's order; what is read is
-acquired only when there is enough of it, or when the time is over.
+acquired only when there is enough of it, or when the time is over. An error ends the wait if the member does not know of it yet.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class ShareFetching:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._want = Want(session.member_id, request.max_records, max(1, request.batch_size), exact)
         self._wait_ms = request.max_wait_ms
+        self._skipped = False
+        """Records were passed over that the group does not get: there may be more behind them."""
         self.results: dict[Place, Fetched] = {}
 
     async def run(self) -> None:
@@ -108,7 +110,7 @@ class ShareFetching:
     async def _try(self, parked: ParkedShareFetch, *, over: bool) -> bool:
         """Whether the fetch is complete. Watches are set before anything is read, so that no change is missed."""
         locked: list[tuple[Place, HostedShare]] = []
-        self.results = {}
+        self.results, self._skipped = {}, False
         try:
             for place in self._session.rotated():
                 hosted = self._servable(place)
@@ -116,17 +118,22 @@ class ShareFetching:
                     continue
                 parked.watch(hosted)
                 parked.watch(hosted.partition)
-                if hosted.phase is Phase.ACTIVE and not hosted.is_read and hosted.machine.can_acquire:
-                    hosted.is_read = True
+                if hosted.phase is Phase.ACTIVE and hosted.machine.can_acquire and hosted.begin_read():
                     locked.append((place, hosted))
             if self.results and len(self.results) == len(self._session.partitions):
                 return True
-            return await self._read_all(locked, over=over)
+            if await self._read_all(locked, over=over or self._has_news):
+                return True
+            if self._skipped:
+                parked.finish()
+            return False
         finally:
             for _, hosted in locked:
-                hosted.is_read = False
-                if parked.done or self.results:
-                    hosted.wake()
+                hosted.end_read()
+
+    @property
+    def _has_news(self) -> bool:
+        return any(not self._session.knows(place, found.error) for place, found in self.results.items())
 
     def _servable(self, place: Place) -> HostedShare | None:
         """The share partition; None when an error is all that there is to say."""
@@ -153,18 +160,20 @@ class ShareFetching:
             left = max(0, left - len(read.data))
             if read.error is not _NONE:
                 self.results[place] = Fetched(read.error)
+                over = True
         found = sum(len(read.data) for _, read in reads.values())
-        if not over and found < max(1, self._min_bytes) and not self.results:
+        if not over and found < max(1, self._min_bytes):
             return False
-        room = self._want.max_records
+        room, acquired = self._want.max_records, False
         for place, hosted in locked:
             offset, read = reads[place]
+            self.results.setdefault(place, Fetched(_NONE))
             if room > 0 and read.data and hosted.phase is Phase.ACTIVE:
-                fetched = self._acquire(hosted, offset, read, room)
+                self.results[place] = fetched = self._acquire(hosted, offset, read, room)
                 room -= sum(each.last - each.first + 1 for each in fetched.acquired)
-                if fetched.acquired:
-                    self.results[place] = fetched
-        return over or bool(self.results)
+                acquired = acquired or bool(fetched.acquired)
+                self._skipped = self._skipped or hosted.machine.next_fetch_offset() != offset
+        return over or acquired
 
     async def _read(self, hosted: HostedShare, max_bytes: int) -> tuple[int, ShareRead]:
         partition, machine = hosted.partition, hosted.machine

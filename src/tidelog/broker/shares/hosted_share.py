@@ -89,6 +89,8 @@ class HostedShare:
         """Whether it has been loaded."""
         self.is_read = False
         """One fetch at a time reads it."""
+        self._is_awaited = False
+        """Another fetch wanted to read it meanwhile."""
         self.watchers: dict[Any, Any] = {}
         """Fetches that wait for records."""
         self._store = store
@@ -115,6 +117,18 @@ class HostedShare:
         """Makes the fetches that wait look again."""
         for watcher, key in list(self.watchers.items()):
             watcher.changed(self.partition, key, STATE_CHANGED)
+
+    def begin_read(self) -> bool:
+        """Whether this fetch may read it now; if not, it is woken when the other one is done."""
+        self._is_awaited = self._is_awaited or self.is_read
+        began, self.is_read = not self.is_read, True
+        return began
+
+    def end_read(self) -> None:
+        """The fetch has read."""
+        self.is_read, awaited, self._is_awaited = False, self._is_awaited, False
+        if awaited:
+            self.wake()
 
     def end(self, error: ErrorCode) -> None:
         """Nothing here counts any more; what waits for a change gets ``error``."""

@@ -62,3 +62,21 @@ def test_a_session_ends_with_its_connection_and_no_other() -> None:
     assert sessions.lost(old) == [other]
     assert sessions.find("g", "m") is again
     assert sessions.evictions == 1
+
+
+def test_a_response_names_what_the_member_does_not_know() -> None:
+    none, moved = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    session = opened(ShareSessions(1))
+    session.add([A])
+    assert session.answers(A, none, has_records=False), "the first response has all"
+    session.epoch = 1
+    session.add([B])
+    assert not session.answers(A, none, has_records=False)
+    assert session.answers(B, none, has_records=False), "it is new"
+    assert not session.answers(B, none, has_records=False)
+    assert session.answers(B, none, has_records=True)
+    assert not session.knows(A, moved)
+    assert session.answers(A, moved, has_records=False) and session.knows(A, moved)
+    assert session.answers(A, moved, has_records=False), "errors are repeated"
+    assert session.answers(A, none, has_records=False), "the error is over"
+    assert not session.answers(A, none, has_records=False)
