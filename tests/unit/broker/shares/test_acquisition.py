@@ -5,14 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tests.unit.broker.node_world import run
 from tests.unit.broker.shares.test_share_partitions import World
+from tidelog.broker.shares import acquisition
 from tidelog.broker.shares.acquisition import ParkedShareFetch, ShareFetching
 from tidelog.broker.shares.hosted_share import HostedShare
-from tidelog.broker.shares.share_sessions import Place
+from tidelog.broker.shares.log_reading import ShareRead, read_log
+from tidelog.broker.shares.share_sessions import Place, ShareSession
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.share_fetch import ShareFetchRequest
+from tidelog.replication.partition import Partition
 
 
 class Fetches(World):
@@ -27,6 +32,7 @@ class Fetches(World):
         node = SimpleNamespace(share_partitions=self.shares, runtime=self.clock, replicas=replicas)
         self.ctx: Any = SimpleNamespace(node=node, config=BrokerConfig.from_properties({}), wait=self.wait)
         self.hosted = self.serve()
+        self.readable = {self.place.topic_id: ErrorCode.NONE}
 
     async def wait(self, parked: ParkedShareFetch) -> None:
         self.waits += 1
@@ -37,10 +43,11 @@ class Fetches(World):
 
     def fetch(self, member: str = "m", **limits: Any) -> ShareFetching:
         values = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, **limits}
-        session = self.session(member)
-        fetch = ShareFetching(
-            self.ctx, session, ShareFetchRequest("g", member, 0, **values), {self.place.topic_id: ErrorCode.NONE}, exact=False
-        )
+        return self.fetch_in(self.session(member), **values)
+
+    def fetch_in(self, session: ShareSession, **values: Any) -> ShareFetching:
+        request = ShareFetchRequest("g", session.member_id, session.epoch, **values)
+        fetch = ShareFetching(self.ctx, session, request, self.readable, exact=False)
         run(fetch.run())
         for tick in self.clock.tasks:
             tick.close()
@@ -95,3 +102,37 @@ def test_a_log_start_that_moved_is_followed() -> None:
     assert world.partition.delete_records(7)[0] is ErrorCode.NONE
     assert world.got(world.fetch()) == [(7, 9, 1)]
     assert isinstance(world.hosted, HostedShare) and world.hosted.machine.start_offset == 7
+
+
+HIDDEN = Place(b"h" * 16, 0)
+LIMITS = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+
+
+def test_an_error_that_the_member_knows_of_does_not_end_the_wait() -> None:
+    world = Fetches()
+    world.readable[HIDDEN.topic_id] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.got(world.fetch("n")) == [(0, 9, 1)]
+    session = world.session("m")
+    session.add([HIDDEN])
+    first = world.fetch_in(session, **LIMITS)
+    assert first.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.waits == 0
+    assert session.answers(HIDDEN, first.results[HIDDEN].error, has_records=False)
+    again = world.fetch_in(session, **LIMITS)
+    assert again.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.waits == 1
+
+
+def test_a_read_of_aborted_records_only_is_followed_by_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    reads: list[int] = []
+
+    def aborted_first(read: Partition, offset: int, max_bytes: int, *, committed: bool) -> ShareRead:
+        found = read_log(read, offset, 1, committed=committed)
+        reads.append(offset)
+        return found._replace(aborted=[(0, 4)]) if offset == 0 else found
+
+    monkeypatch.setattr(acquisition, "read_log", aborted_first)
+    assert world.got(world.fetch()) == [(5, 9, 1)]
+    assert reads == [0, 5]
+    assert world.waits == 0
