@@ -1,7 +1,8 @@
 """ShareFetching: one ShareFetch, from its session to its records. It reads what can be acquired, and waits if that is too little.
 
 One fetch at a time reads a share partition. The limits are spent over the partitions in the session's order; what is read is
-acquired only when there is enough of it, or when the time is over. An error ends the wait if the member does not know of it yet.
+acquired only when there is enough of it, or when the time is over. Errors of some partitions do
+not end the wait; one that comes up meanwhile does.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class ShareFetching:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._want = Want(session.member_id, request.max_records, max(1, request.batch_size), exact)
         self._wait_ms = request.max_wait_ms
+        self._refused: frozenset[Place] | None = None
+        """Partitions with an error when the fetch came; None: it has not looked yet."""
         self._skipped = False
         """Records were passed over that the group does not get: there may be more behind them."""
         self.results: dict[Place, Fetched] = {}
@@ -122,7 +125,9 @@ class ShareFetching:
                     locked.append((place, hosted))
             if self.results and len(self.results) == len(self._session.partitions):
                 return True
-            if await self._read_all(locked, over=over or self._has_news):
+            if self._refused is None:
+                self._refused = frozenset(self.results)
+            if await self._read_all(locked, over=over or not self.results.keys() <= self._refused):
                 return True
             if self._skipped:
                 parked.finish()
@@ -130,10 +135,6 @@ class ShareFetching:
         finally:
             for _, hosted in locked:
                 hosted.end_read()
-
-    @property
-    def _has_news(self) -> bool:
-        return any(not self._session.knows(place, found.error) for place, found in self.results.items())
 
     def _servable(self, place: Place) -> HostedShare | None:
         """The share partition; None when an error is all that there is to say."""

@@ -41,14 +41,10 @@ class ShareSession:
         for place in places:
             self.partitions.setdefault(place, known)
 
-    def knows(self, place: Place, error: ErrorCode) -> bool:
-        """Whether the member has been told of this error of the partition."""
-        return self.partitions.get(place) is error
-
     def answers(self, place: Place, error: ErrorCode, *, has_records: bool) -> bool:
         """Whether the response has an entry for the partition: the first one of a session has all, a later one those with records
         or an error, those that are new, and those whose error is over. It counts as told then."""
-        due = self.epoch == OPEN or has_records or error is not ErrorCode.NONE or not self.knows(place, error)
+        due = self.epoch == OPEN or has_records or error is not ErrorCode.NONE or self.partitions.get(place) is not error
         if due and place in self.partitions:
             self.partitions[place] = error
         return due

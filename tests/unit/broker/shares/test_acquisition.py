@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import run
+from tests.unit.broker.shares.test_log_reading import partition
 from tests.unit.broker.shares.test_share_partitions import World
 from tidelog.broker.shares import acquisition
 from tidelog.broker.shares.acquisition import ParkedShareFetch, ShareFetching
@@ -108,18 +109,34 @@ HIDDEN = Place(b"h" * 16, 0)
 LIMITS = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
 
 
-def test_an_error_that_the_member_knows_of_does_not_end_the_wait() -> None:
+def test_an_error_of_one_partition_does_not_end_the_wait_for_another() -> None:
     world = Fetches()
     world.readable[HIDDEN.topic_id] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert world.got(world.fetch("n")) == [(0, 9, 1)]
     session = world.session("m")
     session.add([HIDDEN])
-    first = world.fetch_in(session, **LIMITS)
-    assert first.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert world.waits == 0
-    assert session.answers(HIDDEN, first.results[HIDDEN].error, has_records=False)
-    again = world.fetch_in(session, **LIMITS)
-    assert again.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    found = world.fetch_in(session, **LIMITS)
+    assert found.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.waits == 1
+
+
+def test_an_error_that_comes_up_ends_the_wait() -> None:
+    world = Fetches()
+    assert world.got(world.fetch("n")) == [(0, 9, 1)]
+    session = world.session("m")
+    session.add([Place(world.place.topic_id, 1)])
+    others = [world.partition, partition(3)]
+    others[1].is_leader = True
+    world.ctx.node.replicas = SimpleNamespace(by_id=lambda topic_id, index: others[index])
+
+    async def leader_moves(parked: ParkedShareFetch) -> None:
+        world.waits += 1
+        others[1].is_leader = False
+        parked.finish()
+
+    world.ctx.wait = leader_moves
+    found = world.fetch_in(session, **LIMITS)
+    assert found.results[Place(world.place.topic_id, 1)].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert world.waits == 1
 
 
