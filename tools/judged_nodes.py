@@ -23,6 +23,8 @@ OF_SEVERAL = (
     "offsets.topic.replication.factor=3",
     "transaction.state.log.replication.factor=3",
     "transaction.state.log.min.isr=2",
+    "share.coordinator.state.topic.replication.factor=3",
+    "share.coordinator.state.topic.min.isr=2",
 )
 """What the judges expect of three brokers besides: Kafka's defaults for the internal topics, and so many replicas of others."""
 

@@ -38,12 +38,6 @@ LOG = re.compile(r"^log: (.+)$", re.MULTILINE)
 SKIPPED = re.compile(r"^\s*--- SKIP: (\S+)", re.MULTILINE)
 FAILED = re.compile(r"^FAIL  (\S+) \|", re.MULTILINE)
 LIMIT_S = 1800
-FRANZ_GO = (
-    "Test(848|GroupETL|TxnEtl|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
-    "|Ping|UnknownGroupOffsetFetchPinned|ProcessHooks|Client_Produce|MaxVersions|SCRAM|Pool|Hook|Consumer|Producer|PreferLagFn|Manual"
-    "|.*Rack)"
-)
-"""Its tests of what a node serves: those for share groups would only wait for their time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +64,8 @@ JUDGES = (
     Judge("verifiable", "workers of Apache Kafka's system tests, 4.3.1", mode="quick"),
     Judge(
         "franz-go",
-        "tests of the Go client franz-go v1.22.2, but for share groups",
+        "tests of the Go client franz-go v1.22.2",
         mode="quick",
-        settings=(("RUN", FRANZ_GO),),
         scram=("KGO_TEST_SCRAM", "KGO_TEST_SCRAM_SEEDS"),
     ),
 )

@@ -51,7 +51,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature(KRAFT_VERSION, 0, 1, 0),
         Feature(ELR_VERSION, 0, 1, 1, default_from=26, needs_metadata_version=23),
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
-Feature(SHARE_VERSION, 0, 2, 1, default_from=28, newest_from=31),
+        Feature(SHARE_VERSION, 0, 2, 1, default_from=28, newest_from=31),
         Feature(STREAMS_VERSION, 0, 1, 1, default_from=29),
         Feature(TRANSACTION_VERSION, 0, 2, 2, default_from=24),
     )

@@ -1,7 +1,8 @@
 """ShareFetching: one ShareFetch, from its session to its records. It reads what can be acquired, and waits if that is too little.
 
 One fetch at a time reads a share partition. The limits are spent over the partitions in the session's order; what is read is
-acquired only when there is enough of it, or when the time is over.
+acquired only when there is enough of it, or when the time is over. Errors of some partitions do
+not end the wait; one that comes up meanwhile does.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class ShareFetching:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._want = Want(session.member_id, request.max_records, max(1, request.batch_size), exact)
         self._wait_ms = request.max_wait_ms
+        self._refused: frozenset[Place] | None = None
+        """Partitions with an error when the fetch came; None: it has not looked yet."""
         self.results: dict[Place, Fetched] = {}
 
     async def run(self) -> None:
@@ -134,7 +137,9 @@ class ShareFetching:
                     locked.append((place, hosted))
             if self.results and len(self.results) == len(self._session.partitions):
                 return Outcome.DONE
-            return await self._read_all(locked, over=over)
+            if self._refused is None:
+                self._refused = frozenset(self.results)
+            return await self._read_all(locked, over=over or not self.results.keys() <= self._refused)
         finally:
             for _, hosted in locked:
                 hosted.end_read()
@@ -164,23 +169,24 @@ class ShareFetching:
             left = max(0, left - len(read.data))
             if read.error is not _NONE:
                 self.results[place] = Fetched(read.error)
+                over = True
         found = sum(len(read.data) for _, read in reads.values())
         if not self._shares.sessions.holds(self._session):
             return Outcome.DONE
-        if not over and found < max(1, self._min_bytes) and not self.results:
+        if not over and found < max(1, self._min_bytes):
             return Outcome.TOO_LITTLE
-        room, went_on = self._want.max_records, False
+        room, acquired, went_on = self._want.max_records, False, False
         for place, hosted in locked:
             offset, read = reads[place]
+            self.results.setdefault(place, Fetched(_NONE))
             if room > 0 and read.data and hosted.phase is Phase.ACTIVE:
-                fetched = self._acquire(hosted, offset, read, room)
+                self.results[place] = fetched = self._acquire(hosted, offset, read, room)
                 room -= sum(each.last - each.first + 1 for each in fetched.acquired)
-                if fetched.acquired:
-                    self.results[place] = fetched
+                acquired = acquired or bool(fetched.acquired)
                 went_on = went_on or hosted.machine.next_fetch_offset() != offset
-        if self.results:
-            return Outcome.DONE
-        return Outcome.READ_ON if went_on else Outcome.TOO_LITTLE
+        if went_on and not acquired:
+            return Outcome.READ_ON
+        return Outcome.DONE if over or acquired else Outcome.TOO_LITTLE
 
     async def _read(self, hosted: HostedShare, max_bytes: int, *, min_one: bool) -> tuple[int, ShareRead]:
         partition, machine = hosted.partition, hosted.machine

@@ -35,16 +35,25 @@ class ShareSession:
         """The connection."""
         self.epoch = OPEN
         """That of the last request."""
-        self.partitions: dict[Place, None] = {}
-        """In the order in which they are read."""
+        self.partitions: dict[Place, ErrorCode | None] = {}
+        """In the order in which they are read, with the error that the member knows of; None: it has heard nothing yet."""
 
     def add(self, places: Iterable[Place]) -> bool:
         """Reads these too. False when they are too many: then the session is as before."""
-        new = dict.fromkeys(place for place in places if place not in self.partitions)
+        known = ErrorCode.NONE if self.epoch == OPEN else None
+        new = dict.fromkeys((place for place in places if place not in self.partitions), known)
         if len(self.partitions) + len(new) > MOST_PLACES:
             return False
         self.partitions |= new
         return True
+
+    def answers(self, place: Place, error: ErrorCode, *, has_records: bool) -> bool:
+        """Whether the response has an entry for the partition: the first one of a session has all, a later one those with records
+        or an error, those that are new, and those whose error is over. It counts as told then."""
+        due = self.epoch == OPEN or has_records or error is not ErrorCode.NONE or self.partitions.get(place) is not error
+        if due and place in self.partitions:
+            self.partitions[place] = error
+        return due
 
     def forget(self, places: Iterable[Place]) -> None:
         """Reads these no more."""
@@ -54,8 +63,7 @@ class ShareSession:
     def served(self, place: Place) -> None:
         """The partition gave records: it goes to the end of the order."""
         if place in self.partitions:
-            del self.partitions[place]
-            self.partitions[place] = None
+            self.partitions[place] = self.partitions.pop(place)
 
     def rotated(self) -> list[Place]:
         """The partitions, from another one on at each request, so that none is always last."""

@@ -134,7 +134,7 @@ class ShareCoordinator:
         """Creates the state, or resets it. An order that comes again, with the state epoch that is stored, changes nothing:
         members may have acknowledged records since."""
         stored = self._shares.get(key)
-        refusal = self._impossible(key) or self._stale(stored, ANY_EPOCH, state_epoch) or self._unknown(key)
+        refusal = self._unknown(key) or self._impossible(key) or self._stale(stored, ANY_EPOCH, state_epoch)
         if refusal is not None:
             return _refused(token, refusal)
         if stored is not None and state_epoch == stored.state_epoch:
@@ -144,7 +144,7 @@ class ShareCoordinator:
             _epoch(state_epoch, stored.state_epoch if stored is not None else 0),
             0,
             start_offset,
-            UNCHANGED,
+            UNCHANGED if start_offset == UNCHANGED else 0,
             now_ms,
             now_ms,
         )
@@ -175,7 +175,7 @@ class ShareCoordinator:
 
     def delete(self, token: Token, key: ShareKey, now_ms: int) -> Outcome:
         """Forgets the state; nothing happens when there is none."""
-        refusal = self._impossible(key) or self._unknown(key)
+        refusal = self._unknown(key) or self._impossible(key)
         if refusal is not None:
             return _refused(token, refusal)
         if key not in self._shares:

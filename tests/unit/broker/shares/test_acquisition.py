@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import run
+from tests.unit.broker.shares.test_log_reading import partition
 from tests.unit.broker.shares.test_share_partitions import World
 from tidelog.broker.shares import acquisition
 from tidelog.broker.shares.acquisition import ParkedShareFetch, ShareFetching
 from tidelog.broker.shares.hosted_share import HostedShare
 from tidelog.broker.shares.log_reading import ShareRead, read_log
-from tidelog.broker.shares.share_sessions import Place
+from tidelog.broker.shares.share_sessions import Place, ShareSession
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.share_fetch import ShareFetchRequest
+from tidelog.replication.partition import Partition
 
 
 class Fetches(World):
@@ -34,6 +36,7 @@ class Fetches(World):
         node = SimpleNamespace(share_partitions=self.shares, runtime=self.clock, replicas=replicas)
         self.ctx: Any = SimpleNamespace(node=node, config=BrokerConfig.from_properties({}), wait=self.wait)
         self.hosted = self.serve()
+        self.readable = {self.place.topic_id: ErrorCode.NONE}
 
     async def wait(self, parked: ParkedShareFetch) -> None:
         self.waits += 1
@@ -47,9 +50,11 @@ class Fetches(World):
         values = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, **limits}
         session = self.session(member)
         session.add([self.place._replace(partition=index) for index in range(self.places)])
-        fetch = ShareFetching(
-            self.ctx, session, ShareFetchRequest("g", member, 0, **values), {self.place.topic_id: ErrorCode.NONE}, exact=False
-        )
+        return self.fetch_in(session, **values)
+
+    def fetch_in(self, session: ShareSession, **values: Any) -> ShareFetching:
+        request = ShareFetchRequest("g", session.member_id, session.epoch, **values)
+        fetch = ShareFetching(self.ctx, session, request, self.readable, exact=False)
         run(fetch.run())
         for tick in self.clock.tasks:
             tick.close()
@@ -106,18 +111,6 @@ def test_a_log_start_that_moved_is_followed() -> None:
     assert isinstance(world.hosted, HostedShare) and world.hosted.machine.start_offset == 7
 
 
-def test_aborted_records_are_read_past_without_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Fetches()
-
-    def read(partition: Any, offset: int, max_bytes: int, **how: Any) -> ShareRead:
-        found = read_log(partition, offset, max_bytes, **how)
-        return found._replace(aborted=[one for one in found.offsets if one[1] < 5])
-
-    monkeypatch.setattr(acquisition, "read_log", read)
-    assert world.got(world.fetch(max_bytes=100, max_records=3)) == [(5, 9, 1)]
-    assert world.waits == 0
-
-
 def test_only_one_partition_of_a_fetch_may_exceed_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     world = Fetches()
     asked: list[bool] = []
@@ -149,3 +142,53 @@ def test_a_log_start_that_moves_makes_room_at_the_limit() -> None:
     assert world.got(world.fetch(max_records=5)) == [(0, 4, 1)]
     assert world.partition.delete_records(5)[0] is ErrorCode.NONE
     assert world.got(world.fetch("n", max_wait_ms=0)) == [(5, 9, 1)]
+
+
+HIDDEN = Place(b"h" * 16, 0)
+LIMITS = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 500, "batch_size": 500}
+
+
+def test_an_error_of_one_partition_does_not_end_the_wait_for_another() -> None:
+    world = Fetches()
+    world.readable[HIDDEN.topic_id] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.got(world.fetch("n")) == [(0, 9, 1)]
+    session = world.session("m")
+    session.add([HIDDEN])
+    found = world.fetch_in(session, **LIMITS)
+    assert found.results[HIDDEN].error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.waits == 1
+
+
+def test_an_error_that_comes_up_ends_the_wait() -> None:
+    world = Fetches()
+    assert world.got(world.fetch("n")) == [(0, 9, 1)]
+    session = world.session("m")
+    session.add([Place(world.place.topic_id, 1)])
+    others = [world.partition, partition(3)]
+    others[1].is_leader = True
+    world.ctx.node.replicas = SimpleNamespace(by_id=lambda topic_id, index: others[index])
+
+    async def leader_moves(parked: ParkedShareFetch) -> None:
+        world.waits += 1
+        others[1].is_leader = False
+        parked.finish()
+
+    world.ctx.wait = leader_moves
+    found = world.fetch_in(session, **LIMITS)
+    assert found.results[Place(world.place.topic_id, 1)].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.waits == 1
+
+
+def test_a_read_of_aborted_records_only_is_followed_by_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    reads: list[int] = []
+
+    def aborted_first(read: Partition, offset: int, max_bytes: int, **how: Any) -> ShareRead:
+        found = read_log(read, offset, 1, **how)
+        reads.append(offset)
+        return found._replace(aborted=[(0, 4)]) if offset == 0 else found
+
+    monkeypatch.setattr(acquisition, "read_log", aborted_first)
+    assert world.got(world.fetch()) == [(5, 9, 1)]
+    assert reads == [0, 5]
+    assert world.waits == 0

@@ -92,3 +92,20 @@ def test_a_session_that_was_replaced_is_not_the_member_s() -> None:
     assert sessions.holds(former)
     opened(sessions)
     assert not sessions.holds(former)
+
+
+def test_a_response_names_what_the_member_does_not_know() -> None:
+    none, moved = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    session = opened(ShareSessions(1))
+    session.add([A])
+    assert session.answers(A, none, has_records=False), "the first response has all"
+    session.epoch = 1
+    session.add([B])
+    assert not session.answers(A, none, has_records=False)
+    assert session.answers(B, none, has_records=False), "it is new"
+    assert not session.answers(B, none, has_records=False)
+    assert session.answers(B, none, has_records=True)
+    assert session.answers(A, moved, has_records=False)
+    assert session.answers(A, moved, has_records=False), "errors are repeated"
+    assert session.answers(A, none, has_records=False), "the error is over"
+    assert not session.answers(A, none, has_records=False)

@@ -52,8 +52,10 @@ def test_a_reset_fences_those_who_loaded_the_state_before() -> None:
     assert driver.write(accepted(10, 19), leader=2, state=1).error is ErrorCode.FENCED_STATE_EPOCH
     assert driver.initialize(epoch=4).error is ErrorCode.FENCED_STATE_EPOCH
     assert driver.write(accepted(70, 71), leader=1, state=5).error is ErrorCode.FENCED_LEADER_EPOCH
-    assert driver.read(leader_epoch=2).stored == (5, 2, 70, -1, ())
-    assert last(driver).change == Snapshot(1, 5, 0, 70, -1, 1000, 1000)
+    assert driver.read(leader_epoch=2).stored == (5, 2, 70, 0, ())
+    assert last(driver).change == Snapshot(1, 5, 0, 70, 0, 1000, 1000), "at a known start no record is finished"
+    driver.initialize(epoch=6, start=-1)
+    assert last(driver).change == Snapshot(2, 6, 0, -1, -1, 1000, 1000), "the first leader decides, and counts"
 
 
 def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
@@ -68,7 +70,8 @@ def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
 def test_impossible_and_unknown_partitions_are_refused() -> None:
     driver = Driver()
     assert driver.initialize(key=ShareKey("g", T1, -1)).error is ErrorCode.INVALID_REQUEST
-    assert driver.initialize(key=ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.INVALID_REQUEST
+    assert driver.initialize(key=ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert driver.read(key=ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.INVALID_REQUEST
     assert driver.initialize(key=ShareKey("g", T1, 2)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     driver.initialize()
     del driver.topics[T1]

@@ -135,7 +135,7 @@ async def _describe_offsets(
     if told.error_code:
         return told
     known = await _looked_up(ctx, group.group_id, lambda machine: machine.shares.initialized(group.group_id), lambda error: error)
-    if known is ErrorCode.GROUP_ID_NOT_FOUND and group.topics is not None:
+    if known is ErrorCode.GROUP_ID_NOT_FOUND:
         known = Ordered(0, {}, {})
     if isinstance(known, ErrorCode):
         told.error_code, told.error_message = known, f"Group {group.group_id}: {known.text}"

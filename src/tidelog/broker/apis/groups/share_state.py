@@ -32,10 +32,10 @@ async def _each(
     *,
     writes: bool = True,
 ) -> list[tuple[bytes, list[Any]]]:
-    """By topic: the result for each partition of ``request``. All reach the coordinator before one is waited for, so that they
-    share the wait."""
+    """By topic: the result for each partition of ``request``, none without a group. All reach the coordinator before one is
+    waited for, so that they share the wait."""
     asked: list[tuple[bytes, list[tuple[Any, Answer | Coroutine[Any, Any, Answer]]]]] = []
-    for topic in request.topics:
+    for topic in request.topics if request.group_id else ():
         of_topic: list[tuple[Any, Answer | Coroutine[Any, Any, Answer]]] = []
         asked.append((topic.topic_id, of_topic))
         for each in topic.partitions:

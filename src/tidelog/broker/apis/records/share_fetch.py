@@ -66,8 +66,7 @@ async def share_fetch(ctx: BrokerContext, request: fetching.ShareFetchRequest) -
         text = f"A share session has at most {MOST_PLACES} partitions."
         return fetching.ShareFetchResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=text)
     readable = _readable(ctx, [place for place, _ in named] + list(session.partitions))
-    first = request.share_session_epoch == OPEN
-    acks = _acknowledge(shares, session, named, readable, renews=request.is_renew_ack, first=first)
+    acks = _acknowledge(shares, session, named, readable, renews=request.is_renew_ack)
     fetch = None
     if closes:
         released = shares.leave(session) if shares.sessions.close(session) else []
@@ -88,7 +87,9 @@ async def _session(ctx: BrokerContext, group_id: str, request: fetching.ShareFet
         if isinstance(found, ErrorCode):
             raise KafkaError(found)
         return found
-    # What the member holds stays with it: it may be processing records that it got in its last session.
+    if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The first request of a session acknowledges nothing.")
+    # What the member holds from a former session stays its own: it may still be at work on it, and acknowledges it in this one.
     opened = shares.sessions.open(group_id, member_id, ctx.session)
     if isinstance(opened, ErrorCode):
         # Answered late, so that clients do not ask without a pause.
@@ -136,7 +137,7 @@ async def share_acknowledge(
         return acknowledging.ShareAcknowledgeResponse(error_code=refused.code, error_message=refused.detail)
     named = [(Place(topic.topic_id, each.partition_index), each) for topic in request.topics for each in topic.partitions]
     readable = _readable(ctx, [place for place, _ in named])
-    acks = _acknowledge(shares, session, named, readable, renews=request.is_renew_ack, first=False)
+    acks = _acknowledge(shares, session, named, readable, renews=request.is_renew_ack)
     released: list[Persisting] = []
     if request.share_session_epoch == CLOSE and shares.sessions.close(session):
         released = shares.leave(session)
@@ -167,16 +168,14 @@ def _acknowledge(
     readable: dict[bytes, ErrorCode],
     *,
     renews: bool,
-    first: bool,
 ) -> Acks:
-    """What becomes of the acknowledgements in the request, by partition. ``first``: the session begins with this request, so the
-    member cannot hold anything."""
+    """What becomes of the acknowledgements in the request, by partition."""
     acks: Acks = {}
     for place, each in named:
         if not each.acknowledgement_batches:
             continue
         error = readable[place.topic_id]
-        if error is _NONE and (first or not _are_valid(each.acknowledgement_batches, renews=renews)):
+        if error is _NONE and not _are_valid(each.acknowledgement_batches, renews=renews):
             error = ErrorCode.INVALID_REQUEST
         hosted = shares.find(session.group_id, place) if error is _NONE else None
         if hosted is None:
@@ -222,7 +221,11 @@ def _fetch_response(
 ) -> fetching.ShareFetchResponse:
     topics: dict[bytes, list[fetching.PartitionData]] = {}
     leaders: dict[tuple[int, int], None] = {}
-    results = fetch.results if fetch is not None else {}
+    results = {
+        place: found
+        for place, found in (fetch.results if fetch is not None else {}).items()
+        if session.answers(place, found.error, has_records=bool(found.acquired))
+    }
     for place in dict.fromkeys((*results, *acks)):
         found = results.get(place)
         told = fetching.PartitionData(partition_index=place.partition)

@@ -81,7 +81,8 @@ class ShareKind:
         return _NOT_FOUND
 
     def fetch_error(self, group: ShareGroup, member_id: str | None, epoch: int) -> ErrorCode | None:
-        return _NOT_FOUND
+        """None: as for a group that does not exist, no offset is found."""
+        return None
 
     def delete_offsets_error(self, group: ShareGroup) -> ErrorCode | None:
         return _NOT_FOUND

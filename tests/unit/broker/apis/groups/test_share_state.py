@@ -111,3 +111,8 @@ def test_a_topic_that_does_not_exist_has_no_state(talk: Talk, topic_id: bytes) -
 def test_what_is_no_share_partition_has_no_coordinator(talk: Talk, key: str) -> None:
     answer = talk.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6).coordinators[0]
     assert answer.error_code == E.INVALID_REQUEST
+
+
+def test_without_a_group_there_is_no_state(talk: Talk, topic_id: bytes) -> None:
+    topics = [initializing.InitializeStateData(topic_id, [initializing.PartitionData(0, 1, 0)])]
+    assert talk.ask(initializing.InitializeShareGroupStateRequest("", topics), 0).results == []

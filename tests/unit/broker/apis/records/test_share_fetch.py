@@ -159,7 +159,19 @@ def test_sessions_have_epochs(group: Group) -> None:
     assert member.fetch(group.topic_id, epoch=5).error_code == E.INVALID_SHARE_SESSION_EPOCH
     assert member.fetch(group.topic_id, partitions=(), max_wait_ms=1).error_code == 0
     again = member.fetch(group.topic_id, [(0, 0, ACCEPT)], epoch=0, max_wait_ms=1)
-    assert codes(again) == [E.INVALID_REQUEST], "nothing can be held when a session begins"
+    assert again.error_code == E.INVALID_REQUEST, "nothing is acknowledged where a session begins"
+
+
+def test_a_member_that_begins_another_session_keeps_what_it_holds(group: Group) -> None:
+    """As after a lost answer: the client is still at work on the records, and acknowledges them in the new session."""
+    group.produce(4)
+    assert group.first.records(group.topic_id) == [(0, 3, 1)]
+    other = group.member("B")
+    assert other.records(group.topic_id, max_wait_ms=1) == []
+    group.first.epoch = 0
+    assert group.first.records(group.topic_id, max_wait_ms=1) == []
+    assert other.records(group.topic_id, max_wait_ms=1) == []
+    assert codes(group.first.acknowledge(group.topic_id, [(0, 3, ACCEPT)])) == [0]
 
 
 @pytest.mark.parametrize("member_id", ["", "x" * 37])
