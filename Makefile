@@ -221,7 +221,14 @@ scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then r
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
 
-.PHONY: lane-twins
+.PHONY: lane-twins lane-sanitizers pure
+pure: $(VENV)/.dev ## Tests of storage, replication, brokers, clients and real nodes without the compiled lanes; half an hour
+	TIDELOG_PURE=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile $(addprefix tests/unit/,storage replication broker client server)
+	TIDELOG_PURE=1 $(BIN)/python -m pytest -q tests/node tests/interop/test_clients.py
+
+lane-sanitizers: $(VENV)/.dev ## The compiled lanes beside their twins under AddressSanitizer and UBSan: 100,000 frames each; an hour (ARGS='FRAMES SEED')
+	$(BIN)/python tools/lane_sanitizers.py $(ARGS)
+
 lane-twins: $(VENV)/.dev ## The compiled lane beside its twin in Python: ten million requests, whole and mutated; hours (ARGS='SEED FRAMES')
 	$(BIN)/python -m tests.property.produce_twins $(or $(ARGS),1 1e7)
 

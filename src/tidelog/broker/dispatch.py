@@ -73,7 +73,7 @@ MakeLane: TypeAlias = Callable[..., Lane | None]
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_fetches", "_node", "_produces", "_served", "_times", "_usage")
+    __slots__ = ("_apis", "_node", "_served", "_times", "_usage", "fetches", "produces")
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class Dispatcher:
         self._served: dict[int, _Served] = {}
         self._times = times
         self._usage = Usage() if usage is None else usage
-        self._fetches = self._lane(ApiKey.FETCH, fetches)
-        self._produces = self._lane(ApiKey.PRODUCE, produces)
+        self.fetches = self._lane(ApiKey.FETCH, fetches)
+        self.produces = self._lane(ApiKey.PRODUCE, produces)
 
     def _lane(self, key: ApiKey, make: MakeLane | None) -> Lane | None:
         served = self.row(key)
@@ -109,10 +109,16 @@ class Dispatcher:
 
         ProtocolViolation: the request cannot be read; close the connection.
         """
-        if self._produces is not None and (answered := self._produces(session, frame, begun)) is not None:
+        if self.produces is not None and (answered := self.produces(session, frame, begun)) is not None:
             return answered
-        if self._fetches is not None and (answered := self._fetches(session, frame, begun)) is not None:
+        if self.fetches is not None and (answered := self.fetches(session, frame, begun)) is not None:
             return answered
+        return self.handle_unusual(session, frame, begun)
+
+    def handle_unusual(
+        self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
+    ) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+        """As ``handle``, for a request that is no lane's."""
         key, version, correlation_id, client_id, position = read_request_header(frame)
         ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
         served = self._served.get(key) or self._serve(ctx)

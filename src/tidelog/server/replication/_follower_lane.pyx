@@ -34,6 +34,7 @@ from tidelog.replication.reads import PartitionRead
 from tidelog.server.disk import DiskFile
 
 cdef enum:
+    PRODUCE = 0
     FETCH = 1
     FIRST_VERSION = 15  # with topic ids, and the follower in a tag
     LAST_VERSION = 18
@@ -343,30 +344,39 @@ class LaneWait(Waiting):
 cdef class FollowerLane:
     """Handles a listener's requests: some itself, the others by ``otherwise``."""
 
-    cdef object node, served, timed, switch, failed, otherwise, replicas, runtime
+    cdef object node, served, timed, switch, failed, produces, fetches, otherwise, replicas, runtime
     cdef readonly int64_t taken
     """Requests that the lane has handled."""
 
     def __init__(self, node, served, dispatcher):
-        self.node, self.served, self.otherwise = node, served, dispatcher.handle
+        self.node, self.served, self.otherwise = node, served, dispatcher.handle_unusual
+        self.produces, self.fetches = dispatcher.produces, dispatcher.fetches
         self.timed, self.switch, self.failed = dispatcher.timed, dispatcher.switch, dispatcher.failed
         self.replicas, self.runtime = node.replicas, node.runtime
 
     def __call__(self, connection, frame):
+        """As ``Dispatcher.handle``; the lanes of consumers and producers are asked here, without a step through Python."""
         cdef Py_buffer view
         cdef const uint8_t* p
+        cdef int key = -1
         outgoing = None
         PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
         try:
             p = <const uint8_t*> view.buf
-            if view.len >= 4 and not p[0] and p[1] == FETCH and not p[2] and FIRST_VERSION <= p[3] <= LAST_VERSION:
-                outgoing = self._begin(connection, frame, p, view.len)
+            if view.len >= 4 and not p[0]:
+                key = p[1]
+                if key == FETCH and not p[2] and FIRST_VERSION <= p[3] <= LAST_VERSION:
+                    outgoing = self._begin(connection, frame, p, view.len)
         finally:
             PyBuffer_Release(&view)
-        if outgoing is None:
-            return self.otherwise(connection, frame)
-        self.taken += 1
-        return outgoing
+        if outgoing is not None:
+            self.taken += 1
+            return outgoing
+        if key == PRODUCE and self.produces is not None:
+            outgoing = self.produces(connection, frame, None)
+        elif key == FETCH and self.fetches is not None:
+            outgoing = self.fetches(connection, frame, None)
+        return self.otherwise(connection, frame) if outgoing is None else outgoing
 
     cdef object _begin(self, connection, frame, const uint8_t* p, Py_ssize_t size):
         cdef Cursor c = Cursor(<uint8_t*> p + 2, <uint8_t*> p + size, False)

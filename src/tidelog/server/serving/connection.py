@@ -183,10 +183,13 @@ class Connection:
             self._owner.times.sending(self._timed)
         self._session.bytes_out += len(data)
         try:
-            state = self._output.send_small(data)
+            taken = self._transport.send(data)
         except OSError as error:
             return self._cannot_send(error)
-        return self._all_left(state) if state or self._timed else True
+        if taken == len(data):
+            return self._all_left(SENT) if self._timed else True
+        self._output.add((memoryview(data)[taken:],))
+        return self._all_left(PEER_SLOW)
 
     def pause(self) -> None:
         self._loop.call_soon(self._counted, self.machine.sent)

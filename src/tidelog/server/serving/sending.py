@@ -82,15 +82,6 @@ class Output:
         self._queue.extend(parts)
         return self.pump()
 
-    def send_small(self, data: Buffer) -> int:
-        """Sends one buffer, the common answer, in one call; the queue must be empty. SENT or PEER_SLOW; OSError as for
-        ``send``."""
-        taken = self._transport.send(data)
-        if taken == len(data):
-            return SENT
-        self._queue.append(memoryview(data)[taken:])
-        return PEER_SLOW
-
     def pump(self) -> int:
         """Continues sending: SENT, PEER_SLOW, COLD or TURN_OVER. OSError as for ``send``."""
         queue = self._queue

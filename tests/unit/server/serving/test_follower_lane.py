@@ -50,7 +50,7 @@ def test_what_is_not_the_lanes_goes_on_to_the_dispatcher() -> None:
     seen: list[Any] = []
 
     class Seen(Dispatcher):
-        def handle(self, session: Any, frame: memoryview, begun: Any = None) -> Any:
+        def handle_unusual(self, session: Any, frame: memoryview, begun: Any = None) -> Any:
             return seen.append((session, bytes(frame))) or "answered"
 
     dispatcher = Seen(node(), BROKER_APIS)

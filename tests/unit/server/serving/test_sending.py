@@ -98,14 +98,14 @@ def finish(output: Output, state: int) -> list[int]:
 def test_a_small_buffer_leaves_in_one_call() -> None:
     peer = Peer()
     output = Output(peer)
-    assert output.send_small(b"answer") == SENT
+    assert output.send([b"answer"]) == SENT
     assert (bytes(peer.received), peer.calls, bool(output)) == (b"answer", ["send"], False)
 
 
 def test_what_a_slow_peer_did_not_take_waits() -> None:
     peer = Peer(limit=4)
     output = Output(peer)
-    assert output.send_small(b"answer") == PEER_SLOW
+    assert output.send([b"answer"]) == PEER_SLOW
     assert output
     finish(output, output.pump())
     assert bytes(peer.received) == b"answer"
