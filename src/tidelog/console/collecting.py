@@ -29,6 +29,7 @@ from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from tidelog.records.batch import CorruptBatch, iter_headers
 
 READ_COMMITTED: Final = 1
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 MIN_ISR: Final = "min.insync.replicas"
 MOST_MARKERS: Final = 8
 """A longer lag is not looked at: it has records."""
@@ -49,7 +50,9 @@ def sample(group_id: str, now_ms: int) -> Call[Sample]:
         offsets = yield from groups.committed(group_id, stable=False)
     except KafkaError as error:
         if error.code in _COORDINATOR_ERRORS:
-            return Sample(now_ms, coordinator_error=error.code.name)
+            (topic,) = yield from topics_call([OFFSETS_TOPIC])
+            gone = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return Sample(now_ms, coordinator_error=error.code.name, no_offsets_topic=gone)
         raise
     wanted = {name for member in found.members for name in member.subscription}
     read = {at for member in found.members for at in member.assignment | (member.target or frozenset())}

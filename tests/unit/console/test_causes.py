@@ -46,6 +46,13 @@ def test_g10_a_coordinator_that_refuses_hides_all_else() -> None:
     assert verdict.primary is not None and "NOT_COORDINATOR, for 5 s" in verdict.primary.evidence
 
 
+def test_g10_says_why_there_is_no_coordinator_at_all() -> None:
+    verdict = diagnose(facts(SAMPLE, Sample(0, coordinator_error="COORDINATOR_NOT_AVAILABLE", no_offsets_topic=True)))
+    assert verdict.primary is not None
+    assert (verdict.primary.cause, verdict.fine) == ("G10", ())
+    assert "offsets.topic.replication.factor" in verdict.primary.advice
+
+
 def test_p1_names_the_brokers_to_start() -> None:
     verdict = diagnose(facts(with_partition(leader=-1, in_sync=(), start=None, stable=None, end=None)))
     assert verdict.primary is not None
