@@ -58,6 +58,8 @@ def test_p1_names_the_brokers_to_start() -> None:
     assert verdict.primary is not None
     assert (verdict.primary.cause, verdict.primary.evidence) == ("P1", ("orders-0: replicas 1, 2, in sync none",))
     assert "Start one of the brokers 1, 2" in verdict.primary.advice
+    alone = diagnose(facts(with_partition(leader=-1, replicas=(2,), in_sync=(), start=None, stable=None, end=None)))
+    assert alone.primary is not None and alone.primary.advice.startswith("Start broker 2: ")
 
 
 def test_p2_says_why_nothing_new_comes() -> None:
