@@ -15,10 +15,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.unit.cli.running_node import running_node
 from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.main import main
+from tidelog.client.calls import Coordinator
 from tidelog.console.causes import diagnose
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import GroupFacts
 from tidelog.console.verdict import Verdict
+from tidelog.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 
 class World:
@@ -294,3 +296,13 @@ def test_a_group_that_is_not_there_is_an_error(world: World) -> None:
     result = why(world)
     assert result.exit_code == 1
     assert f"Group {world.group} not found" in result.stderr
+    assert "a topic of their subscription exists" in result.stderr
+
+
+def test_a_share_group_is_named_as_one(world: World) -> None:
+    member = ShareGroupHeartbeatRequest(group_id=world.group, member_id="m", member_epoch=0, subscribed_topic_names=[world.topic])
+    with AdminSession(world.servers) as session:
+        assert session.ask(member, Coordinator(world.group)).error_code == 0
+    result = why(world)
+    assert result.exit_code == 1
+    assert f"{world.group} is a group of type share" in result.stderr

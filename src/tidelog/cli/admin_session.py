@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tidelog.cli.broker_connection import Session, client_settings
@@ -42,9 +43,15 @@ class NodeConnection:
 class AdminSession(Session):
     """A session with brokers."""
 
-    def __init__(self, bootstrap: str, command_config: str | None = None, client_id: str = "adminclient-1") -> None:
-        """As ``BrokerConnection``."""
-        super().__init__(client_settings(bootstrap, command_config, client_id))
+    def __init__(
+        self, bootstrap: str, command_config: str | None = None, client_id: str = "adminclient-1", patience_ms: int | None = None
+    ) -> None:
+        """As ``BrokerConnection``. ``patience_ms``: how long at most transient errors are retried, if that is less than the
+        settings say."""
+        settings = client_settings(bootstrap, command_config, client_id)
+        if patience_ms is not None:
+            settings = replace(settings, api_timeout_ms=min(settings.api_timeout_ms, patience_ms))
+        super().__init__(settings)
         self._brokers: dict[int, MetadataResponseBroker] = {}
 
     def connection(self, broker_id: int) -> NodeConnection:

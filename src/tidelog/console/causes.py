@@ -53,6 +53,16 @@ def _coordinator(facts: GroupFacts) -> Finding | None:
     error = facts.last.coordinator_error
     if error is None:
         return None
+    if facts.last.no_offsets_topic:
+        return Finding(
+            "G10",
+            "the group has no coordinator, because there is no __consumer_offsets",
+            (f"{error}, for {facts.seconds:.0f} s; the topic cannot be seen",),
+            "Brokers create it for the first group, but not while offsets.topic.replication.factor (3 by default) is more than "
+            "the number of brokers: set it lower on each, or start more. The brokers' logs say why it was not created. A user "
+            "without DESCRIBE on the topic sees the same.",
+            "tidelog broker-api-versions",
+        )
     return Finding(
         "G10",
         "the group's coordinator does not answer",
@@ -72,7 +82,8 @@ def _leaderless(facts: GroupFacts) -> Finding | None:
         "P1",
         f"{count(found, 'partition')} without a leader",
         each_line(found, lambda part: f"replicas {numbers(part.replicas)}, in sync {numbers(part.in_sync)}"),
-        f"Start one of the brokers {numbers(brokers)} that is in sync. An unclean election loses what only they have.",
+        f"Start {f'broker {brokers[0]}' if len(brokers) == 1 else f'one of the brokers {numbers(brokers)}'}: one that was in sync "
+        "leads at once. An unclean election loses what only others have.",
         "tidelog topics --describe --unavailable-partitions",
     )
 

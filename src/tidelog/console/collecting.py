@@ -29,7 +29,9 @@ from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from tidelog.records.batch import CorruptBatch, iter_headers
 
 READ_COMMITTED: Final = 1
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 MIN_ISR: Final = "min.insync.replicas"
+OTHER_TYPES: Final = ("share", "streams")
 MOST_MARKERS: Final = 8
 """A longer lag is not looked at: it has records."""
 MOST_LOOKED_AT: Final = 50
@@ -49,7 +51,11 @@ def sample(group_id: str, now_ms: int) -> Call[Sample]:
         offsets = yield from groups.committed(group_id, stable=False)
     except KafkaError as error:
         if error.code in _COORDINATOR_ERRORS:
-            return Sample(now_ms, coordinator_error=error.code.name)
+            (topic,) = yield from topics_call([OFFSETS_TOPIC])
+            gone = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return Sample(now_ms, coordinator_error=error.code.name, no_offsets_topic=gone)
+        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+            yield from _refuse(group_id)
         raise
     wanted = {name for member in found.members for name in member.subscription}
     read = {at for member in found.members for at in member.assignment | (member.target or frozenset())}
@@ -100,6 +106,19 @@ def _group(group_id: str, now_ms: int) -> Call[Sample]:
     check(classic.error_code, classic.error_message)
     return Sample(
         now_ms, classic.group_state, "classic", classic.protocol_type, None, tuple(map(_of_classic_protocol, classic.members))
+    )
+
+
+def _refuse(group_id: str) -> Call[None]:
+    """KafkaError: GROUP_ID_NOT_FOUND with what there is, or may be, instead of a consumer group."""
+    for each in (yield from groups.list_all()):
+        kind = each.group_type.lower()
+        if each.group_id == group_id and kind in OTHER_TYPES:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is a group of type {kind}, not a consumer group.")
+    raise KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Group {group_id} not found: no consumer has joined with this group.id, and it has no offsets. librdkafka's consumers "
+        "join only when a topic of their subscription exists.",
     )
 
 

@@ -92,6 +92,8 @@ class Sample:
     topics: frozenset[str] = frozenset()
     """All topics that may be described."""
     coordinator_error: str | None = None
+    no_offsets_topic: bool = False
+    """The coordinator refuses, and there is no __consumer_offsets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tidelog.console.collecting import markers_alone, subscribed
+import pytest
+
+from tidelog.client.calls import Ask
+from tidelog.console.collecting import markers_alone, sample, subscribed
+from tidelog.console.group_facts import Sample
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
 
@@ -35,3 +41,16 @@ def test_a_lag_is_of_markers_alone_when_they_reach_the_end() -> None:
     assert not markers_alone(MARKERS, 11, 14)
     assert not markers_alone(MARKERS[:-1], 11, 13)
     assert not markers_alone(b"", 11, 13)
+
+
+@pytest.mark.parametrize(("code", "missing"), [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True), (ErrorCode.NONE, False)])
+def test_a_coordinator_that_refuses_may_have_no_topic(code: ErrorCode, missing: bool) -> None:
+    call = sample("g", 7)
+    next(call)
+    asked = call.throw(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert isinstance(asked, Ask) and isinstance(asked.request, MetadataRequest)
+    assert [each.name for each in asked.request.topics] == ["__consumer_offsets"]
+    assert not asked.request.allow_auto_topic_creation
+    with pytest.raises(StopIteration) as end:
+        call.send(MetadataResponse(topics=[MetadataResponseTopic(error_code=code, name="__consumer_offsets")]))
+    assert end.value.value == Sample(7, coordinator_error="COORDINATOR_NOT_AVAILABLE", no_offsets_topic=missing)

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 
@@ -18,6 +19,8 @@ from tidelog.console.verdict import Finding, Verdict
 from tidelog.model.printable import printable
 
 STUCK = 3
+PATIENCE_MS = 10_000
+"""How long a coordinator may fail to answer until that is the finding: longer than one takes to move to another broker."""
 
 
 @click.command()
@@ -44,11 +47,16 @@ def command(group: str, bootstrap_server: str | None, command_config: str | None
 
     with (
         refusal.one_line("Error: "),
-        AdminSession(refusal.required(bootstrap_server), command_config) as session,
+        AdminSession(refusal.required(bootstrap_server), command_config, patience_ms=PATIENCE_MS) as session,
     ):
-        first = session.run(sample(group, _now_ms()))
-        time.sleep(seconds)
-        verdict = diagnose(GroupFacts(group, first, session.run(sample(group, _now_ms()))))
+        began = _now_ms()
+        first = session.run(sample(group, began))
+        if first.coordinator_error is None:
+            time.sleep(seconds)
+            last = session.run(sample(group, _now_ms()))
+        else:
+            last = replace(first, at_ms=_now_ms())  # it was asked again and again already
+        verdict = diagnose(GroupFacts(group, first, last))
         if as_json:
             click.echo(json.dumps(verdict.as_json(), indent=2))
         else:
