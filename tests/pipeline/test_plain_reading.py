@@ -15,7 +15,7 @@ pytest.importorskip("tidelog.spark._values", reason="not compiled here")
 import pyarrow as pa
 
 from tests.pipeline.world import Lake
-from tidelog.pipeline import expectations, plain_reading
+from tidelog.pipeline import batches, expectations, plain_reading
 from tidelog.pipeline.decoding import decoded, plan
 from tidelog.pipeline.model import Decode, Format, Source
 from tidelog.pipeline.plain_schemas import value_schema
@@ -274,3 +274,33 @@ def test_a_deleted_topic_or_lost_records_end_the_batch_as_they_end_sparks_own(sp
     with pytest.raises(PipelineFailure, match="deleted and created again"):
         lake.run()
     assert lake.values("rides", "id") == [1]
+
+
+@fast
+def test_rules_of_an_upsert_are_counted_while_it_is_written(
+    spark: Any, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch makes the table, the second is merged into it; neither reads its rows once more for the counts."""
+    judged: list[str] = []
+    real = expectations.judge
+
+    def watched(frame: Any, transform: Any) -> Any:
+        judged.append(transform.name)
+        return real(frame, transform)
+
+    monkeypatch.setattr(batches, "judge", watched)
+    broker.create_topic("rides", 1)
+    text = PIPELINE.replace("headers: true", "max_records: 40").replace(
+        "FOLDER/rides}", "FOLDER/rides, mode: upsert, keys: [id]}"
+    )
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, text)
+    for number in range(80):
+        ride = {"id": number % 60, "n": number % 4, "name": None if number % 10 == 5 else f"a{number}"}
+        broker.produce("rides", '{"n"' if number == 33 else json.dumps(ride))
+    run = lake.run()
+    good = [number for number in range(80) if number % 4 and number % 10 != 5 and number != 33]
+    newest = {number % 60: f"a{number}" for number in good}
+    assert lake.values("rides", "id", "name") == sorted(newest.items())
+    assert (run.records, run.undecodable) == (80, 1)
+    assert run.broken == sum(not number % 4 for number in range(80)) + sum(number % 10 == 5 for number in range(80))
+    assert judged == []

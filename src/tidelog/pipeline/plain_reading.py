@@ -7,25 +7,20 @@ records are plain depends on their bytes and the schema alone, so the two readin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tidelog.client.settings import parse_settings
-from tidelog.model.errors import ConfigError
 from tidelog.pipeline import arrow_types
 from tidelog.pipeline.decoding import PLACE, SourcePlan
 from tidelog.pipeline.model import Format, PipelineModel, Source
 from tidelog.pipeline.plain_schemas import value_schema
+from tidelog.pipeline.plain_tasks import PlainTasks
 from tidelog.spark import limits, tasks, values
 from tidelog.spark.arrow import SQL_TYPES
 from tidelog.spark.cluster import Cluster
 from tidelog.spark.options import parse_options
 from tidelog.spark.planning import SourceOffset
-from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask, cluster_of
+from tidelog.spark.reader import ReadSettings, ReadTask
 from tidelog.spark.values import ARROW, ValueSchema
 
 Span = tuple[SourceOffset, SourceOffset]
@@ -128,52 +123,5 @@ class PlainBatch:
 
     def _frame(self, kind: str, ddl: str, most: int | None) -> Any:
         count = len(self._tasks)
-        read = _Read(self._settings, tuple(self._tasks), self._schema, self._text_keys, kind == "plain", most)
+        read = PlainTasks(self._settings, tuple(self._tasks), self._schema, self._text_keys, PLACE, kind == "plain", most)
         return self._spark.range(0, count, 1, max(1, count)).mapInArrow(read, ddl)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What executors do with the numbers of tasks. ``most``: end a task after more odd records than that."""
-
-    settings: ReadSettings
-    tasks: tuple[ReadTask, ...]
-    schema: ValueSchema
-    text_keys: bool
-    plain: bool
-    most: int | None
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                yield from self._task(self.tasks[index])
-
-    def _task(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        decoder = values.decoder(self.schema)
-        if decoder is None:
-            raise ConfigError(
-                "The driver's tidelog has compiled modules, and this executor's does not: install the same wheel on both."
-            )
-        found = 0
-        for batch in PartitionReader(cluster_of(self.settings.client), self.settings, task).batches():
-            decoded = decoder.decode(batch.column("value"), batch.column("key") if self.text_keys else None)
-            if self.plain:
-                if decoded.count:
-                    rest = batch if decoded.count == batch.num_rows else batch.filter(decoded.plain)
-                    yield self._row(decoded.columns, rest)
-            elif decoded.count < batch.num_rows:
-                odd = batch.filter(pc.invert(decoded.plain))
-                yield odd
-                found += odd.num_rows
-                if self.most is not None and found > self.most:
-                    return
-
-    def _row(self, columns: list[Any], rest: pa.RecordBatch) -> pa.RecordBatch:
-        key = rest.column("key").view(pa.string()) if self.text_keys else rest.column("key")
-        names = [field.name for field in self.schema.fields]
-        names += ["_key", *PLACE]
-        arrays = [*columns, key, *(rest.column(name[1:]) for name in PLACE)]
-        if "headers" in self.settings.names:
-            names.append("_headers")
-            arrays.append(rest.column("headers"))
-        return pa.RecordBatch.from_arrays(arrays, names)

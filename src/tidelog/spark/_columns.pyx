@@ -5,9 +5,10 @@ Nothing is read that ``end`` of its record does not cover, and nothing written t
 gets room for all that its bytes could become, so that the loop over records needs no checks of its own on what it writes.
 """
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from tidelog.records.batch import CorruptBatch
 from tidelog.spark.columns import MAX_COLUMN_BYTES, HeaderColumn, Strings, Taken
@@ -17,22 +18,24 @@ cdef Py_ssize_t LIMIT = MAX_COLUMN_BYTES
 
 
 cdef class _Buffer:
-    """Bytes that grow; ``used`` of them are filled."""
+    """Bytes that grow; ``used`` of them are filled. ``expected``: how many it has at least when it grows."""
 
     cdef bytearray data
     cdef char* p
     cdef Py_ssize_t used
+    cdef Py_ssize_t expected
 
     def __cinit__(self):
         self.data = bytearray()
         self.p = PyByteArray_AS_STRING(self.data)
         self.used = 0
+        self.expected = 0
 
     cdef int reserve(self, Py_ssize_t more) except -1:
         cdef Py_ssize_t size = PyByteArray_GET_SIZE(self.data)
         cdef Py_ssize_t needed = self.used + more
         if needed > size:
-            PyByteArray_Resize(self.data, needed if needed > 2 * size else 2 * size)
+            PyByteArray_Resize(self.data, max(needed, 2 * size, self.expected))
             self.p = PyByteArray_AS_STRING(self.data)
         return 0
 
@@ -43,6 +46,29 @@ cdef class _Buffer:
         self.p = PyByteArray_AS_STRING(self.data)
         self.used = 0
         return data
+
+
+cdef struct Texts:
+    # A column of bytes while a batch is walked. On the stack: what is written into the buffers cannot alias it.
+    int32_t* ends
+    uint8_t* valid
+    char* data
+    Py_ssize_t used
+    Py_ssize_t nulls
+
+
+cdef inline void add_text(Texts* to, Py_ssize_t row, const uint8_t* start, Py_ssize_t size) noexcept nogil:
+    """Row number ``row``; ``size`` -1 is null."""
+    cdef uint8_t bits = to.valid[row >> 3] if row & 7 else 0
+    to.ends[row] = <int32_t> to.used
+    if size < 0:
+        to.nulls += 1
+    else:
+        bits |= <uint8_t> (1 << (row & 7))
+        if size > 0:
+            memcpy(to.data + to.used, start, size)
+            to.used += size
+    to.valid[row >> 3] = bits
 
 
 cdef class _Strings:
@@ -70,20 +96,24 @@ cdef class _Strings:
         self.valid.reserve(((self.rows + rows + 7) >> 3) - self.valid.used + 1)
         return 0
 
+    cdef inline void begin(self, Texts* texts) noexcept:
+        texts.ends = <int32_t*> self.offsets.p
+        texts.valid = <uint8_t*> self.valid.p
+        texts.data = self.data.p
+        texts.used = self.data.used
+        texts.nulls = self.nulls
+
+    cdef inline void end(self, Texts* texts, Py_ssize_t rows) noexcept:
+        self.data.used = texts.used
+        self.nulls = texts.nulls
+        self.rows = rows
+
     cdef inline void add(self, const uint8_t* start, Py_ssize_t size) noexcept:
         """A row; ``size`` -1 is null."""
-        cdef Py_ssize_t at = self.rows >> 3
-        (<int32_t*> self.offsets.p)[self.rows] = <int32_t> self.data.used
-        if (self.rows & 7) == 0:
-            self.valid.p[at] = 0
-        if size < 0:
-            self.nulls += 1
-        else:
-            self.valid.p[at] = self.valid.p[at] | <char> (1 << (self.rows & 7))
-            if size > 0:
-                memcpy(self.data.p + self.data.used, start, size)
-                self.data.used += size
-        self.rows += 1
+        cdef Texts texts
+        self.begin(&texts)
+        add_text(&texts, self.rows, start, size)
+        self.end(&texts, self.rows + 1)
 
     cdef object out(self):
         cdef Py_ssize_t nulls = self.nulls
@@ -126,14 +156,27 @@ cdef class CompiledColumns:
         self.rows = 0
         self.nbytes = 0
 
-    def append(self, const uint8_t[::1] body, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp, append_time,
-               int64_t first_offset, int64_t end_offset):
-        cdef Py_ssize_t size = body.shape[0]
+    def expect(self, Py_ssize_t rows, Py_ssize_t size):
+        """See ``columns.PlainColumns.expect``."""
+        self.offsets.expected = self.timestamps.expected = 8 * rows
+        self.keys.offsets.expected = self.values.offsets.expected = 4 * (rows + 1)
+        self.values.data.expected = size
+
+    def append(self, body, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp, append_time, int64_t first_offset,
+               int64_t end_offset):
+        cdef Py_buffer view
+        PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+        try:
+            return self._append(<const uint8_t*> view.buf, view.len, count, base_offset, base_timestamp, append_time, first_offset,
+                                end_offset)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef object _append(self, const uint8_t* body, Py_ssize_t size, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
+                        append_time, int64_t first_offset, int64_t end_offset):
         cdef bint fixed_time = append_time is not None
         cdef int64_t fixed = append_time if fixed_time else 0
         cdef Py_ssize_t before = self.rows
-        cdef Py_ssize_t key_rows = self.keys.rows, key_used = self.keys.data.used, key_nulls = self.keys.nulls
-        cdef Py_ssize_t value_rows = self.values.rows, value_used = self.values.data.used, value_nulls = self.values.nulls
         cdef Py_ssize_t header_rows = self.header_keys.rows, header_used = self.header_keys.data.used
         cdef Py_ssize_t header_value_used = self.header_values.data.used, header_nulls = self.header_values.nulls
         cdef Py_ssize_t list_nulls = self.list_nulls
@@ -144,14 +187,11 @@ cdef class CompiledColumns:
         try:
             if count:
                 self._reserve(count, size)
-                self._walk(&body[0], size, count, base_offset, base_timestamp, fixed_time, fixed, first_offset, end_offset)
+                self._walk(body, size, count, base_offset, base_timestamp, fixed_time, fixed, first_offset, end_offset)
             elif size:
                 raise CorruptBatch(f"{size} bytes after the last of 0 records")
         except BaseException:
-            # As it was: rows that were added by this batch are taken back. Bits of theirs are cleared when they are set again.
-            self.rows = before
-            self.keys.rows, self.keys.data.used, self.keys.nulls = key_rows, key_used, key_nulls
-            self.values.rows, self.values.data.used, self.values.nulls = value_rows, value_used, value_nulls
+            # As it was: headers that were added by this batch are taken back; of the other columns only bits were set, and those are cleared.
             self.header_keys.rows, self.header_keys.data.used = header_rows, header_used
             self.header_values.rows, self.header_values.data.used = header_rows, header_value_used
             self.header_values.nulls = header_nulls
@@ -196,8 +236,14 @@ cdef class CompiledColumns:
         cdef const uint8_t* key
         cdef const uint8_t* value
         cdef int64_t length, time_delta, offset_delta, key_size, value_size, offset, timestamp, headers
-        cdef Py_ssize_t index
+        cdef Py_ssize_t index, rows = self.rows
         cdef int bad = 0
+        cdef bint keep, w_offset = self.w_offset, w_timestamp = self.w_timestamp, w_key = self.w_key, w_value = self.w_value
+        cdef int64_t* offsets = <int64_t*> self.offsets.p
+        cdef int64_t* timestamps = <int64_t*> self.timestamps.p
+        cdef Texts keys, values
+        self.keys.begin(&keys)
+        self.values.begin(&values)
         for index in range(count):
             p = _varint(p, stop, &length, &bad)
             if bad or length <= 0 or length > stop - p:
@@ -218,6 +264,7 @@ cdef class CompiledColumns:
             if value_size > 0:
                 p += value_size
             offset = <int64_t> (<uint64_t> base_offset + <uint64_t> offset_delta)
+            keep = first_offset <= offset < end_offset
             if p + 1 == end and p[0] == 0:
                 p = end
                 headers = 0
@@ -225,29 +272,34 @@ cdef class CompiledColumns:
                 p = _varint(p, end, &headers, &bad)
                 if bad or headers < 0 or headers > (end - p) // 2:
                     raise CorruptBatch(f"the number of headers of record {index} is impossible")
-                p = self._headers(p, end, headers, index, first_offset <= offset < end_offset)
+                p = self._headers(p, end, headers, index, keep)
                 if p != end:
                     raise CorruptBatch(f"record {index} ends before its length says")
-            if not first_offset <= offset < end_offset:
+            if not keep:
                 continue
-            if self.w_offset:
-                (<int64_t*> self.offsets.p)[self.rows] = offset
-            if self.w_timestamp:
+            if w_offset:
+                offsets[rows] = offset
+            if w_timestamp:
                 timestamp = fixed if fixed_time else <int64_t> (<uint64_t> base_timestamp + <uint64_t> time_delta)
                 if timestamp > MAX_MS:
                     timestamp = MAX_MS
                 elif timestamp < -MAX_MS:
                     timestamp = -MAX_MS
-                (<int64_t*> self.timestamps.p)[self.rows] = timestamp * 1000
-            if self.w_key:
-                self.keys.add(key, key_size)
-            if self.w_value:
-                self.values.add(value, value_size)
+                timestamps[rows] = timestamp * 1000
+            if w_key:
+                add_text(&keys, rows, key, key_size)
+            if w_value:
+                add_text(&values, rows, value, value_size)
             if self.w_headers:
-                self._end_list(headers)
-            self.rows += 1
+                self._end_list(rows, headers)
+            rows += 1
         if p != stop:
             raise CorruptBatch(f"{stop - p} bytes after the last of {count} records")
+        self.rows = rows
+        if w_key:
+            self.keys.end(&keys, rows)
+        if w_value:
+            self.values.end(&values, rows)
         return 0
 
     cdef const uint8_t* _headers(self, const uint8_t* p, const uint8_t* end, int64_t count, Py_ssize_t index, bint keep) except NULL:
@@ -283,13 +335,13 @@ cdef class CompiledColumns:
                 p += value_size
         return p
 
-    cdef inline void _end_list(self, int64_t headers) noexcept:
-        cdef Py_ssize_t at = self.rows >> 3
-        (<int32_t*> self.list_ends.p)[self.rows] = <int32_t> (self.header_keys.rows - headers)
-        if (self.rows & 7) == 0:
-            self.list_valid.p[at] = 0
+    cdef inline void _end_list(self, Py_ssize_t row, int64_t headers) noexcept:
+        cdef uint8_t* byte = <uint8_t*> self.list_valid.p + (row >> 3)
+        (<int32_t*> self.list_ends.p)[row] = <int32_t> (self.header_keys.rows - headers)
+        if (row & 7) == 0:
+            byte[0] = 0
         if headers:
-            self.list_valid.p[at] = self.list_valid.p[at] | <char> (1 << (self.rows & 7))
+            byte[0] |= <uint8_t> (1 << (row & 7))
         else:
             self.list_nulls += 1
 
@@ -328,6 +380,10 @@ cdef inline const uint8_t* _varint(const uint8_t* p, const uint8_t* end, int64_t
         value = p[0]
         out[0] = <int64_t> (value >> 1) ^ -<int64_t> (value & 1)
         return p + 1
+    if end - p >= 2 and p[1] < 0x80:
+        value = (p[0] & 0x7F) | <uint64_t> p[1] << 7
+        out[0] = <int64_t> (value >> 1) ^ -<int64_t> (value & 1)
+        return p + 2
     value = 0
     shift = 0
     while p < end and shift < 70:

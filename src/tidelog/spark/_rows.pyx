@@ -111,6 +111,8 @@ cdef Py_ssize_t headers_size(list headers) except -1:
     cdef Py_ssize_t size = varint_size(len(headers))
     cdef bytes key
     for key, value in headers:
+        if key is None:  # A variable of type bytes may hold it, and it has no size to look up.
+            raise BadRows("a header without a key")
         size += field_size(PyBytes_GET_SIZE(key))
         size += 1 if value is None else field_size(len(<bytes?> value))
     return size
@@ -238,6 +240,8 @@ cdef uint32_t murmur2(const uint8_t* data, Py_ssize_t size) noexcept:
 
 def partitions_of(key, Py_ssize_t count, uint32_t partitions):
     """``rows.plain_partitions``."""
+    if partitions == 0:  # A division by zero would end the process.
+        raise ZeroDivisionError("a topic without partitions")
     found = array("i", [-1]) * count
     cdef _Column column = _Column(key, count)
     cdef const uint8_t* start = NULL

@@ -12,10 +12,13 @@ the texts of a column.
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.math cimport isfinite
+from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport strtod
 from libc.string cimport memcmp, memcpy, memset
+
+cdef extern from "Python.h":
+    # Unlike strtod it reads a dot as a dot in every locale.
+    double PyOS_string_to_double(const char* text, char** end, object overflow) except? -1.0
 
 KINDS = ("boolean", "int", "long", "float", "double", "text", "bytes", "date", "millis", "micros")
 """``values.KINDS``: that module cannot be imported without pyarrow, this one can."""
@@ -200,11 +203,13 @@ cdef class ValueDecoder:
         PyMem_Free(self.slots)
         PyMem_Free(self.seen)
 
-    def decode(self, const uint8_t[::1] ends, const uint8_t[::1] data, valid, Py_ssize_t first, Py_ssize_t rows, keys=None):
+    def decode(self, const uint8_t[::1] ends, const uint8_t[::1] data, valid, Py_ssize_t first, Py_ssize_t rows, keys=None,
+               bint odd=False):
         """Values ``first`` to before ``first + rows`` of an Arrow column: int32 ``ends``, ``data``, and a bitmap or None.
 
         ``keys``: the same of another column whose texts must be UTF-8, or None. Returns a bitmap of the rows that are plain, how
         many there are, and their columns as (validity or None, ends or None, data, nulls). A null is plain, with every field null.
+        ``odd``: the bitmap is of the rows that are not plain, and no columns are made.
         """
         cdef const uint8_t[::1] bits, key_ends, key_data, key_bits
         cdef bint has_bits = valid is not None, has_keys = keys is not None, has_key_bits = False
@@ -238,7 +243,8 @@ cdef class ValueDecoder:
         cdef Py_ssize_t size = at[first + rows] - at[first] if rows else 0
         cdef bytearray mask = bytearray((rows + 7) // 8)
         cdef uint8_t* out = <uint8_t*> PyByteArray_AS_STRING(mask)
-        columns = [_Column(self.kinds[field]) for field in range(self.count)]
+        cdef Py_ssize_t made_of = 0 if odd else self.count
+        columns = [_Column(self.kinds[field]) for field in range(made_of)]
         for made in columns:
             column = made
             column.reserve(rows, size)
@@ -259,11 +265,12 @@ cdef class ValueDecoder:
             if is_plain and has_keys and not (has_key_bits and not key_bits[index >> 3] >> (index & 7) & 1):
                 if key_at[index] != key_at[index + 1]:
                     is_plain = is_utf8(&key_data[0] + key_at[index], key_at[index + 1] - key_at[index])
+            if is_plain != odd:
+                out[row >> 3] |= <uint8_t> (1 << (row & 7))
             if is_plain:
-                for field in range(self.count):
+                for field in range(made_of):
                     column = <_Column> columns[field]
                     column.add(plain, &self.slots[field])
-                out[row >> 3] |= <uint8_t> (1 << (row & 7))
                 plain += 1
         return mask, plain, [(<_Column> column).out(plain) for column in columns]
 
@@ -627,8 +634,16 @@ cdef const uint8_t* json_number(const uint8_t* p, const uint8_t* stop, int kind,
         return NULL
     memcpy(text, start, p - start)
     text[p - start] = 0
-    slot.real = strtod(text, NULL)
+    slot.real = real_of(text)
     return p if isfinite(slot.real) else NULL
+
+
+cdef double real_of(const char* text) noexcept:
+    """The number nearest to a decimal text; infinite for one that is too large."""
+    try:
+        return PyOS_string_to_double(text, NULL, OverflowError)
+    except (OverflowError, ValueError):
+        return INFINITY
 
 
 cdef inline int two(const uint8_t* p) noexcept:

@@ -83,6 +83,9 @@ class PlainColumns:
         self._values: list[bytes | None] = []
         self._headers: list[list[tuple[bytes, bytes | None]]] = []
 
+    def expect(self, rows: int, size: int) -> None:
+        """About how many rows and bytes come before the next ``take``: the compiled twin makes room for them at once."""
+
     def append(
         self,
         body: Buffer,

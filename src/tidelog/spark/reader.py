@@ -105,6 +105,8 @@ class PartitionReader:
         self._hint = task.hint
         self._max_bytes = settings.client.partition_max_bytes
         self._record_bytes = _GUESSED_RECORD_BYTES
+        self._row_bytes = 0
+        """Of the last rows that were taken, decompressed."""
         self._quiet_since = time.monotonic()
         self._decoding: Iterator[None] = iter(())
         """What is not decoded yet of the last response."""
@@ -131,6 +133,7 @@ class PartitionReader:
 
     def _take(self) -> Any:
         types = self._decoder.timestamp_types.take()
+        self._row_bytes = self._columns.nbytes // self._columns.rows
         return record_batch(self._settings.names, self._task.at, self._columns.take(), types)
 
     def _waited_ms(self) -> float:
@@ -184,8 +187,8 @@ class PartitionReader:
 
     def _use(self, fetched: Fetched) -> bool:
         decoder = self._decoder
-        headers = decoder.headers(fetched.records)
-        if not headers:
+        batches = decoder.headers(fetched.records)
+        if not batches.found:
             self._problem = f"the partition ends at {fetched.high_watermark}, committed records at {fetched.last_stable_offset}"
             if len(fetched.records):
                 # A broker that cuts a batch at the limit, as those before KIP-74 did: ask for more of it.
@@ -193,8 +196,8 @@ class PartitionReader:
                 self._record_bytes = self._max_bytes
                 self._problem = f"no whole batch came in {len(fetched.records)} bytes (kafka.max.partition.fetch.bytes)"
             return False
-        following = headers[-1].next_offset
-        self._record_bytes = max(64, (headers[-1].end_position - headers[0].position) // max(1, following - decoder.position) + 1)
+        following = batches.next_offset
+        self._record_bytes = max(64, batches.size // max(1, following - decoder.position) + 1)
         # Not ahead of a login: its messages would overwrite the records.
         if following < decoder.end and self._socket is not None and not self._socket.session_ends:
             try:
@@ -202,7 +205,11 @@ class PartitionReader:
             except NoConnection:
                 self._socket, self._asked = None, False  # The next step asks again.
         aborted = fetched.aborted if self._client.isolation_level == READ_COMMITTED else ()
-        self._decoding = decoder.steps(fetched.records, headers, aborted)
+        self._decoding = decoder.steps(fetched.records, batches, aborted)
+        rows = min(decoder.end - decoder.position, ROWS_PER_BATCH)
+        size = min(rows * max(self._record_bytes, self._row_bytes), BYTES_PER_BATCH)
+        # Records of one response too many for an Arrow batch end up in it all the same.
+        self._columns.expect(rows + rows // 8, size + size // 8)
         return True
 
     def _go_to_replica(self, broker: int) -> bool:

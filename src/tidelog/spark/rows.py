@@ -98,6 +98,8 @@ class PlainEncoder:
                 raise BadRows(f"there is no row {row} among {self._rows}")
             timestamp = self._timestamps[row]
             headers = () if self._headers is None else self._headers[row] or ()
+            if any(key is None for key, _ in headers):
+                raise BadRows("a header without a key")
             record = RecordData(self._key(row), self._value(row), timestamp, tuple(headers))
             encoded = encode_record(record, first_delta + position - start, timestamp - base_timestamp)
             if body and len(body) + len(encoded) > max_bytes:

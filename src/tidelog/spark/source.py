@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
@@ -31,7 +31,9 @@ from tidelog.spark.options import SourceOptions, parse_options
 from tidelog.spark.planning import OffsetRange, SourceOffset, limited, unseen
 from tidelog.spark.reader import PartitionReader, ReadSettings, cluster_of
 from tidelog.spark.sink_options import parse_sink_options
-from tidelog.spark.topic_sink import TidelogStreamWriter, TidelogWriter
+
+if TYPE_CHECKING:
+    from tidelog.spark.topic_sink import TidelogStreamWriter, TidelogWriter
 
 
 class TidelogDataSource(DataSource):
@@ -58,10 +60,14 @@ class TidelogDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> TidelogWriter:
         """For ``df.write``."""
+        from tidelog.spark.topic_sink import TidelogWriter  # Executors that only read do without the sink.
+
         return TidelogWriter(parse_sink_options(self.options, streaming=False), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> TidelogStreamWriter:
         """For ``df.writeStream``."""
+        from tidelog.spark.topic_sink import TidelogStreamWriter
+
         return TidelogStreamWriter(parse_sink_options(self.options, streaming=True), schema, overwrite)
 
 

@@ -234,6 +234,30 @@ def both(body: bytes, count: int, base: int, times: int, first: int, end: int, p
     assert (plain_.rows, plain_.nbytes) == (fast.rows, fast.nbytes)
 
 
+@pytest.mark.parametrize("size", [0, 1, 100, 1 << 20])
+def test_room_that_was_made_changes_nothing_but_the_room(make: Any, size: int) -> None:
+    one, other = make(ALL), make(ALL)
+    for batch in (some_batch(random.Random(seed)) for seed in range(30)):
+        other.expect(size // 10, size)
+        append(one, batch)
+        append(other, batch)
+    assert plain(one.take()) == plain(other.take())
+    assert plain(one.take()) == plain(other.take())
+
+
+def test_a_batch_that_breaks_off_leaves_no_bits(make: Any) -> None:
+    good = record(key=b"k", headers=b"\x02\x02h\x02v")
+    columns, untouched = make(ALL), make(ALL)
+    for each in (columns, untouched):
+        each.append(good * 3, 3, 0, 0, None, 0, 9)
+    for broken in (good * 3 + b"\xff", good * 40 + b"\x00"):
+        with pytest.raises(CorruptBatch):
+            columns.append(broken, broken.count(good) + 1, 0, 0, None, 0, 9)
+    for each in (columns, untouched):
+        each.append(record(value=None), 1, 4, 0, None, 0, 9)
+    assert plain(columns.take()) == plain(untouched.take())
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_compiled_columns_agree_with_the_plain_ones_byte_for_byte(seed: int) -> None:
     fast_kind = compiled()

@@ -139,6 +139,8 @@ def damaged(data: bytes, position: int) -> bytes:
         (damaged(batch(0, 3, codec=Codec.GZIP), 61), {"check_crcs": False}, "cannot be read: gzip data"),
         (batch(0, 300, codec=Codec.ZSTD), {"max_batch_bytes": 100}, "maxBatchBytes allows 100"),
         (damaged(batch(0, 3), 16), {}, "t-0 after offset 0: magic 3"),
+        (batch(0, 2)[:8] + b"\0\0\0\x0a" + batch(0, 2)[12:], {}, "t-0 after offset 0: batch of 22 bytes"),
+        (batch(0, 2) + b"\0" * 8 + b"\xff" * 4 + batch(2, 1)[12:], {}, "t-0 after offset 2: batch of 11 bytes"),
     ],
 )
 def test_a_batch_that_cannot_be_read_is_named(data: bytes, settings: dict[str, int | bool], said: str) -> None:

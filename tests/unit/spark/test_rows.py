@@ -119,6 +119,21 @@ def test_columns_that_contradict_themselves_are_refused(kind: Any) -> None:
         kind[0](rows).append(bytearray(), array("i", [0, 2]), 0, 0, 0, 99)
 
 
+def test_a_header_without_a_key_is_refused_and_appends_nothing(kind: Any) -> None:
+    headers: Any = [[(b"k", b"v")], [(None, b"v")]]
+    body = bytearray()
+    with pytest.raises(BadRows, match="without a key"):
+        kind[0](Rows(2, array("q", [0, 0]), None, None, headers)).append(body, array("i", [0, 1]), 0, 0, 0, 99)
+    alone = bytearray()
+    kind[0](Rows(1, array("q", [0]), None, None, headers)).append(alone, array("i", [0]), 0, 0, 0, 99)
+    assert body == alone
+
+
+def test_a_topic_without_partitions_is_an_error_and_no_crash(kind: Any) -> None:
+    with pytest.raises(ZeroDivisionError):
+        kind[1](packed([b"a"]), 1, 0)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_the_compiled_encoder_agrees_with_the_plain_one_byte_for_byte(seed: int) -> None:
     fast = pytest.importorskip("tidelog.spark._rows", reason="not compiled here")

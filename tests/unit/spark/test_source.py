@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,3 +217,14 @@ def test_where_spark_knows_no_limits_the_reader_keeps_to_its_own(broker: Broker)
     restarted = stream(broker, maxOffsetsPerTrigger="5")
     assert restarted.partitions(end, end) == []
     assert restarted.latestOffset() == following
+
+
+@pytest.mark.parametrize("module", ["tidelog.spark.source", "tidelog.pipeline.plain_tasks"])
+def test_workers_that_only_read_import_neither_the_sink_nor_the_pipeline(module: str) -> None:
+    script = f"import sys, pyspark.sql.datasource, pyarrow, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert module in found
+    costly = {"tidelog.spark.topic_sink", "tidelog.client.producing", "tidelog.pipeline.decoding", "pyarrow.compute"}
+    costly |= {"tidelog.client.net.tls", "tidelog.client.net.kerberos", "ssl"}
+    assert not found & costly

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import random
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -242,6 +243,90 @@ def test_plain_avro_is_what_the_row_decoder_reads(seed: int) -> None:
             assert error is None, (value, found, error)
             assert (found if value is not None else None) == other, value
     assert 100 < len(ours) - ours.count("odd") < 900, "many of the untouched ones, and few of the others"
+
+
+NUMBERS = (
+    "0", "-0", "1", "-7", "2147483647", "2147483648", "-2147483649", "123456789012345678", "9223372036854775807", "1e5", "1E+5",
+    "0.1", "123456789.123456789", "7.038531e-26", "8.41e-260", "1e22", "1e23", "9007199254740993", "4.9e-324", "1e400", "0e999",
+    "2.2250738585072011e-308", "1.7976931348623157e308", "-0.0", "1.", ".5", "01", "+1", "NaN",
+)  # fmt: skip
+TEXTS = ('""', '"a"', '"é😀"', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\n\\"\\/"', '"\\u0000"', '"\\ud83d"', '"\\x"')
+TIMES = (
+    "2024-02-29T23:59:59Z",
+    "2023-02-29T00:00:00Z",
+    "0001-01-01T00:00:00Z",
+    "2000-02-29T12:34:56.123456Z",
+    "2024-01-01T00:00:60Z",
+)
+DAYS = ("2024-02-29", "1900-02-29", "0001-01-01", "9999-12-31", "2024-04-31")
+
+
+def json_bytes(chance: random.Random) -> bytes:
+    """An object, as it should be or with some of its bytes changed, lost or added."""
+    of_kind = {
+        "long": lambda: chance.choice(NUMBERS),
+        "int": lambda: chance.choice(NUMBERS),
+        "double": lambda: chance.choice([*NUMBERS, repr(chance.uniform(-1, 1) * 10.0 ** chance.randrange(-320, 308))]),
+        "text": lambda: chance.choice(TEXTS),
+        "boolean": lambda: chance.choice(["true", "false"]),
+        "micros": lambda: f'"{chance.choice(TIMES)}"',
+        "date": lambda: f'"{chance.choice(DAYS)}"',
+    }
+    fields = [field for field in JSON.fields if field.required or chance.random() < 0.4]
+    chance.shuffle(fields)
+    blank = chance.choice(["", " ", "\t"])
+    pairs = [f'{blank}"{field.name}":{blank}{of_kind[field.kind]()}' for field in fields]
+    found = bytearray(f"{{{','.join(pairs)}}}".encode())
+    for _ in range(chance.choice([0, 0, 0, 1, 3])):
+        at = chance.randrange(len(found))
+        what = chance.randrange(3)
+        if what == 0:
+            found[at] = chance.choice(b'\x00\x80"\\\\{}:,0e.-')
+        elif what == 1:
+            del found[at]
+        else:
+            found.insert(at, chance.choice(b'"\\\\,0 \xff'))
+    return bytes(found)
+
+
+def of_python(value: bytes) -> dict[str, Any]:
+    """What Python's own parsers read. They are stricter than they must be, never more lenient than a row allows."""
+    pairs = json.loads(value.decode(), object_pairs_hook=list, parse_int=str, parse_float=str)
+    read = dict(pairs)
+    assert len(read) == len(pairs)
+    makers: dict[str, Any] = {"long": int, "int": int, "double": float, "text": str, "boolean": bool}
+    makers |= {"micros": datetime.fromisoformat, "date": date.fromisoformat}
+    known = {field.name: None if read.get(field.name) is None else makers[field.kind](read[field.name]) for field in JSON.fields}
+    assert read.keys() <= known.keys()
+    return known
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_plain_json_is_what_pythons_parser_reads(seed: int) -> None:
+    chance = random.Random(seed)
+    values: list[bytes | None] = [json_bytes(chance) for _ in range(1000)]
+    ours = rows(JSON, values)
+    for value, found in zip(values, ours, strict=True):
+        if found != "odd":
+            assert value is not None
+            assert [repr(x).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc") for x in found.values()] == [
+                repr(x) for x in of_python(value).values()
+            ], value
+    assert 50 < len(ours) - ours.count("odd") < 900
+
+
+@pytest.mark.parametrize("schema", [JSON, AVRO_VALUES], ids=["json", "avro"])
+def test_looking_for_odd_values_finds_those_that_decoding_leaves(schema: ValueSchema) -> None:
+    chance = random.Random(5)
+    make = json_bytes if schema.json else avro_bytes
+    values = [None if chance.random() < 0.02 else make(chance) for _ in range(500)]
+    keys = [chance.choice([None, b"k", b"\xff"]) for _ in values]
+    ours, theirs = pa.array(values, pa.binary()), pa.array(keys, pa.binary())
+    for given_keys in (None, theirs):
+        decoded = made(schema).decode(ours, given_keys)
+        odd, count = made(schema).odd(ours, given_keys)
+        assert odd.to_pylist() == [not is_plain for is_plain in decoded.plain.to_pylist()]
+        assert 0 < count == len(values) - decoded.count
 
 
 def test_framed_avro_of_another_schema_is_odd() -> None:

@@ -18,6 +18,7 @@ APPLICATION = "spark.databricks.delta.write.txnAppId"
 VERSION = "spark.databricks.delta.write.txnVersion"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
+KEEPS_SOURCE = "spark.databricks.delta.merge.materializeSource"
 WIDENING = "delta.enableTypeWidening"
 SOME_HISTORY = 20
 # Delta's error for the slower of two writers that create a table, such as dead letters of two sources. Nothing was committed.
@@ -68,8 +69,11 @@ class DeltaSink:
 
     @property
     def takes_once(self) -> bool:
-        """Appending reads rows once; a merge and a choice among rows with one key may read them again."""
-        return self._spec.mode is Mode.APPEND and not self._place
+        """Appending reads rows once, and so does choosing the newest of each key. Delta's merge keeps its source before it joins,
+        unless the session says otherwise: a batch comes from no Delta table, so another reading could differ."""
+        if self._place:
+            return False
+        return self._spec.mode is Mode.APPEND or str(self._spark.conf.get(KEEPS_SOURCE, "auto")).lower() != "none"
 
     def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
         if self._spec.mode is Mode.APPEND:
