@@ -44,6 +44,9 @@ def test_subtopologies_come_in_the_order_of_a_java_map() -> None:
 
 
 def test_copartition_groups_name_topics() -> None:
-    groups = [CopartitionGroup([1], [0]), CopartitionGroup([0], [])]
+    groups = [
+        CopartitionGroup(source_topics=[1], repartition_source_topics=[0]),
+        CopartitionGroup(source_topics=[0]),
+    ]
     subtopology = Subtopology("0", ["a", "b"], repartition_source_topics=[TopicInfo("rep", 0, 0, [])], copartition_groups=groups)
     assert copartition_groups(subtopology) == [frozenset({"b", "rep"}), frozenset({"a"})]
