@@ -21,6 +21,7 @@ from tidelog.protocol.messages.delete_share_group_offsets import (
 from tidelog.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponsePartition,
 )
 from tidelog.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 
@@ -64,11 +65,17 @@ def offsets(group_id: str) -> Call[dict[Partition, ShareOffset]]:
     (found,) = response.groups
     check(found.error_code, found.error_message)
     return {
-        (topic.topic_name, part.partition_index): ShareOffset(*map(_known, (part.start_offset, part.leader_epoch, part.lag)))
+        (topic.topic_name, part.partition_index): _offset(part)
         for topic in found.topics
         for part in topic.partitions
         if part.error_code == ErrorCode.NONE
     }
+
+
+def _offset(part: DescribeShareGroupOffsetsResponsePartition) -> ShareOffset:
+    if part.start_offset == UNKNOWN:
+        return ShareOffset(None, None, None)
+    return ShareOffset(part.start_offset, _known(part.leader_epoch), _known(part.lag))
 
 
 def _known(value: int) -> int | None:

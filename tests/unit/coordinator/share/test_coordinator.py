@@ -52,8 +52,8 @@ def test_a_reset_fences_those_who_loaded_the_state_before() -> None:
     assert driver.write(accepted(10, 19), leader=2, state=1).error is ErrorCode.FENCED_STATE_EPOCH
     assert driver.initialize(epoch=4).error is ErrorCode.FENCED_STATE_EPOCH
     assert driver.write(accepted(70, 71), leader=1, state=5).error is ErrorCode.FENCED_LEADER_EPOCH
-    assert driver.read(leader_epoch=2).stored == (5, 2, 70, -1, ())
-    assert last(driver).change == Snapshot(1, 5, 0, 70, -1, 1000, 1000)
+    assert driver.read(leader_epoch=2).stored == (5, 2, 70, 0, ())
+    assert last(driver).change == Snapshot(1, 5, 0, 70, 0, 1000, 1000)
 
 
 def test_what_is_not_initialized_is_neither_read_nor_written() -> None:
