@@ -144,7 +144,7 @@ class ShareCoordinator:
             _epoch(state_epoch, stored.state_epoch if stored is not None else 0),
             0,
             start_offset,
-            UNCHANGED if start_offset == UNCHANGED else 0,
+            UNCHANGED if start_offset == UNCHANGED else 0,  # nothing beyond a start that is known is done
             now_ms,
             now_ms,
         )

@@ -49,3 +49,10 @@ def test_unknown_formatters_and_properties_are_refused_with_what_there_is():
         formatter("bogus", {})
     with pytest.raises(CommandFailed, match=r"print\.kye"):
         formatter("DefaultMessageFormatter", {"print.kye": "true"})
+
+
+def test_the_delivery_count_is_shown_where_a_share_group_delivered():
+    printed = formatter("DefaultMessageFormatter", {"print.delivery": "true", "print.offset": "true"})
+    record = Consumed("t", 0, 7, None, b"v")
+    assert printed(record._replace(delivery_count=3)) == b"Offset:7\tDelivery:3\tv\n"
+    assert printed(record) == b"Offset:7\tDelivery:NOT_PRESENT\tv\n"
