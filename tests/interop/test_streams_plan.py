@@ -245,7 +245,9 @@ def plan(topology: StreamsGroupTopologyValue, topics: dict[str, int]) -> dict[st
         "subtopologies": {
             key: {
                 "tasks": each.tasks,
-                "internal": {topic.name: topic.partitions for topic in (*each.repartition_source_topics, *each.state_changelog_topics)},
+                "internal": {
+                    topic.name: topic.partitions for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+                },
                 "stateful": each.stateful,
             }
             for key, each in configured.subtopologies.items()

@@ -135,7 +135,7 @@ def heartbeat(c: Coordination, beat: StreamsBeat, effects: Effects, now_ms: int)
     if request.shutdown_application and group.shutdown_member is None:
         group.shutdown_member = updated.member_id
     effects.records += records
-    effects.reply(beat.token, _answer(c, group, request, member, stepped, checked, target))
+    effects.reply(beat.token, _answer(c, group, request, member, stepped, checked, target)._replace(rebalances=bump))
 
 
 def _updated(member: StreamsMember, beat: StreamsBeat) -> StreamsMember:
