@@ -26,6 +26,7 @@ CLASSES = {
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": PACKAGE + "consumer.ConsoleConsumer",
     "console-producer": PACKAGE + "ConsoleProducer",
+    "console-share-consumer": PACKAGE + "consumer.ConsoleShareConsumer",
     "consumer-groups": PACKAGE + "consumer.group.ConsumerGroupCommand",
     "consumer-perf-test": PACKAGE + "ConsumerPerformance",
     "delegation-tokens": PACKAGE + "DelegationTokenCommand",
@@ -40,7 +41,9 @@ CLASSES = {
     "producer-perf-test": PACKAGE + "ProducerPerformance",
     "reassign-partitions": PACKAGE + "reassign.ReassignPartitionsCommand",
     "server-start": "kafka.Kafka",
+    "share-groups": PACKAGE + "consumer.group.ShareGroupCommand",
     "storage": "kafka.tools.StorageTool",
+    "streams-groups": PACKAGE + "streams.StreamsGroupCommand",
     "topics": PACKAGE + "TopicCommand",
     "transactions": PACKAGE + "TransactionsCommand",
 }

@@ -8,6 +8,7 @@ nothing is left to chance, and the results have to be equal, not only equally go
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import random
 import subprocess
@@ -223,10 +224,8 @@ def existing_topics(topology: StreamsGroupTopologyValue, rng: random.Random) -> 
     usual = rng.choice([1, 2, 3, 4])
     topics = {f"in{number}": usual if rng.random() < 0.7 else rng.randint(1, 6) for number in range(4) if rng.random() < 0.97}
     wanted: dict[str, int] = {}
-    try:
+    with contextlib.suppress(KafkaError):
         wanted = {name: topic.partitions for name, topic in configure(topology, topics.get).missing_topics.items()}
-    except KafkaError:
-        pass
     if rng.random() < 0.5:
         for name, partitions in wanted.items():
             if rng.random() < 0.8:

@@ -1,6 +1,6 @@
 import pytest
 
-from tidelog.coordinator.partition_for_key import java_string_hash, partition_of, table_order
+from tidelog.coordinator.partition_for_key import java_string_hash, map_order, partition_of, table_order
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,9 @@ def test_names_come_in_the_order_of_kafkas_hash_table() -> None:
     assert table_order(["member-1", "member-2"]) == ["member-2", "member-1"]
     assert [name for name in table_order([f"grp-{n}" for n in range(1, 5)]) if name in {"grp-1", "grp-4"}] == ["grp-4", "grp-1"]
     assert table_order([]) == []
+
+
+def test_names_come_in_the_order_of_javas_hash_map() -> None:
+    # As a HashMap of Java 17 printed them.
+    assert map_order(map(str, range(12))) == ["0", "11", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]
+    assert [int(name[5:]) for name in map_order(f"part-{n}" for n in range(14))] == [12, 11, 10, 13, 5, 4, 3, 2, 9, 8, 7, 6, 1, 0]

@@ -19,9 +19,8 @@ import click
 from tidelog.cli import client_settings, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
-from tidelog.cli.tools.consumed_record import Consumed
+from tidelog.cli.tools.consumed_record import consumed
 from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
-from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ POLL_S = 0.1
 METADATA_S = 5.0
 EXPLAIN_S = 5.0
 """How long a group may be without partitions before a broker is asked why, and then between two questions."""
-TIMESTAMP_KINDS = {1: "CreateTime", 2: "LogAppendTime"}
 LOG_LEVEL = "2"
 """Critical messages only: errors are also delivered with the records."""
 FILE = click.Path(exists=True, dir_okay=False)
@@ -266,7 +264,7 @@ class Reading:
         last: dict[tuple[str, int], Message] = {}
         for message in messages:
             try:
-                out.write(self._printer(_consumed(message)))
+                out.write(self._printer(consumed(message)))
             except ValueError as error:
                 if not self._flags["skip_message_on_error"]:
                     out.flush()
@@ -322,23 +320,6 @@ ENDING = frozenset(
 
 MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"})
 """A missing topic may still be created: the tool waits for it until its timeout."""
-
-
-def _consumed(message: Message) -> Consumed:
-    kind, stamp = message.timestamp()
-    headers = message.headers() or []
-    epoch = message.leader_epoch()
-    return Consumed(
-        topic=message.topic() or "",
-        partition=message.partition() or 0,
-        offset=message.offset() or 0,
-        key=message.key(),
-        value=message.value(),
-        headers=tuple(headers),  # type: ignore[arg-type]
-        timestamp_kind=TIMESTAMP_KINDS.get(kind, ""),
-        timestamp_ms=stamp if kind in TIMESTAMP_KINDS else NO_TIMESTAMP,
-        leader_epoch=NO_EPOCH if epoch is None else epoch,
-    )
 
 
 def main() -> None:

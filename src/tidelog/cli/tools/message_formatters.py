@@ -13,7 +13,12 @@ from typing import Protocol
 
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import Consumed
-from tidelog.cli.tools.offsets_topic_formatters import group_metadata_formatter, offsets_formatter
+from tidelog.cli.tools.offsets_topic_formatters import (
+    group_metadata_formatter,
+    offsets_formatter,
+    share_group_formatter,
+    share_group_state_formatter,
+)
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
 
 Deserializer = Callable[[bytes], bytes]
@@ -22,6 +27,7 @@ DEFAULT_PROPERTIES = {
     "print.timestamp": "false",
     "print.partition": "false",
     "print.offset": "false",
+    "print.delivery": "false",
     "print.epoch": "false",
     "print.headers": "false",
     "print.key": "false",
@@ -87,6 +93,9 @@ class DefaultFormatter:
             parts.append(b"Partition:%d" % record.partition)
         if "offset" in self.columns:
             parts.append(b"Offset:%d" % record.offset)
+        if "delivery" in self.columns:
+            count = record.delivery_count
+            parts.append(b"Delivery:NOT_PRESENT" if count is None else b"Delivery:%d" % count)
         if "epoch" in self.columns:
             known = record.leader_epoch != NO_EPOCH
             parts.append(b"Epoch:%d" % record.leader_epoch if known else b"Epoch:NOT_PRESENT")
@@ -123,14 +132,16 @@ def formatter(name: str, properties: Mapping[str, str]) -> MessageFormatter:
     last = name.rpartition(".")[2]
     if last == DEFAULT_FORMATTER:
         return DefaultFormatter.from_properties(properties)
-    if last in {"OffsetsMessageFormatter", "GroupMetadataMessageFormatter"}:
-        return offsets_formatter if last == "OffsetsMessageFormatter" else group_metadata_formatter
     others: dict[str, MessageFormatter] = {
         "LoggingMessageFormatter": logging_formatter,
         "NoOpMessageFormatter": no_op_formatter,
+        "OffsetsMessageFormatter": offsets_formatter,
+        "GroupMetadataMessageFormatter": group_metadata_formatter,
+        "ShareGroupMessageFormatter": share_group_formatter,
+        "ShareGroupStateMessageFormatter": share_group_state_formatter,
     }
     if last not in others:
-        known = [DEFAULT_FORMATTER, *others, "OffsetsMessageFormatter", "GroupMetadataMessageFormatter"]
+        known = [DEFAULT_FORMATTER, *others]
         raise CommandFailed(f"There is no formatter {name}. Those there are: {', '.join(known)}.")
     return others[last]
 

@@ -39,10 +39,6 @@ def plan(session: AdminSession, group_id: str, target: Target, topics: Iterable[
     if target.kind == "from-file":
         return within_log(session, from_file(target.value, group_id))
     partitions = selected(session, topics) or sorted(old)
-    if target.kind == "to-earliest":
-        return offsets_at(session, partitions, EARLIEST_TIMESTAMP)
-    if target.kind == "to-latest":
-        return offsets_at(session, partitions, LATEST_TIMESTAMP)
     if target.kind == "to-offset":
         return within_log(session, dict.fromkeys(partitions, int(target.value)))
     if target.kind == "shift-by":
@@ -51,6 +47,15 @@ def plan(session: AdminSession, group_id: str, target: Target, topics: Iterable[
         there = {partition: old[partition].offset for partition in partitions if partition in old}
         missing = [partition for partition in partitions if partition not in old]
         return within_log(session, there) | offsets_at(session, missing, LATEST_TIMESTAMP)
+    return at_time(session, partitions, target, now_ms)
+
+
+def at_time(session: AdminSession, partitions: Iterable[Partition], target: Target, now_ms: int) -> Plan:
+    """The new offset of each partition for a target that depends on no old offset."""
+    if target.kind == "to-earliest":
+        return offsets_at(session, partitions, EARLIEST_TIMESTAMP)
+    if target.kind == "to-latest":
+        return offsets_at(session, partitions, LATEST_TIMESTAMP)
     if target.kind == "by-duration":
         return offsets_at(session, partitions, now_ms - milliseconds(target.value))
     assert target.kind == "to-datetime"

@@ -6,10 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from tidelog.client.admin import acls, cluster, configs, delegation_tokens, groups, quotas, replicas, topics, transactions
+from tidelog.client.admin import (
+    acls,
+    cluster,
+    configs,
+    delegation_tokens,
+    groups,
+    quotas,
+    replicas,
+    share_groups,
+    streams_groups,
+    topics,
+    transactions,
+)
 from tidelog.client.admin.acls import AccessControlEntry, AclFilter
 from tidelog.client.admin.delegation_tokens import DelegationToken
-from tidelog.client.admin.group_results import Committed, Group, GroupListing
+from tidelog.client.admin.group_results import Committed, Group, GroupListing, ShareGroup, ShareOffset, StreamsGroup
 from tidelog.client.admin.results import (
     ClusterDescription,
     ConfigEntry,
@@ -131,6 +143,34 @@ class GroupAdmin(_Part):
         return await self._run(groups.delete_offsets(group_id, partitions))
 
 
+class ShareGroupAdmin(_Part):
+    """Share groups and their start offsets; ``GroupAdmin`` lists and deletes groups of every type."""
+
+    async def describe(self, group_id: str) -> ShareGroup:
+        """A share group with its members. GROUP_ID_NOT_FOUND."""
+        return await self._run(share_groups.describe(group_id))
+
+    async def offsets(self, group_id: str) -> dict[Partition, ShareOffset]:
+        """The start offsets of the partitions that the group has read. GROUP_ID_NOT_FOUND."""
+        return await self._run(share_groups.offsets(group_id))
+
+    async def alter_offsets(self, group_id: str, start_offsets: Mapping[Partition, int]) -> dict[Partition, KafkaError]:
+        """Set start offsets of a group without members. Returns the partitions that failed. NON_EMPTY_GROUP."""
+        return await self._run(share_groups.alter_offsets(group_id, start_offsets))
+
+    async def delete_offsets(self, group_id: str, topics: Iterable[str]) -> dict[str, KafkaError]:
+        """Delete the start offsets of topics. Returns the topics that failed. NON_EMPTY_GROUP."""
+        return await self._run(share_groups.delete_offsets(group_id, topics))
+
+
+class StreamsGroupAdmin(_Part):
+    """Streams groups; their offsets are those of ``GroupAdmin``."""
+
+    async def describe(self, group_id: str) -> StreamsGroup:
+        """A streams group with its members and topology. GROUP_ID_NOT_FOUND."""
+        return await self._run(streams_groups.describe(group_id))
+
+
 class ClusterAdmin(_Part):
     """The cluster, its metadata quorum and its features."""
 
@@ -242,8 +282,8 @@ class DelegationTokenAdmin(_Part):
 class AdminClient:
     """Administers any Kafka cluster; an asynchronous context manager. Calls may run concurrently.
 
-    Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``acls``,
-    ``delegation_tokens``, ``transactions``.
+    Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``share_groups``, ``streams_groups``, ``cluster``,
+    ``replicas``, ``quotas``, ``acls``, ``delegation_tokens``, ``transactions``.
 
     Every method raises ``NoConnection`` when no broker answers, or the connection breaks before the answer to a change (whose
     outcome is then unknown), ``NotAuthenticated`` when either side rejects the other's identity, ``UnsupportedByBroker`` when the
@@ -267,6 +307,8 @@ class AdminClient:
         self.topics = TopicAdmin(self._client)
         self.configs = ConfigAdmin(self._client)
         self.groups = GroupAdmin(self._client)
+        self.share_groups = ShareGroupAdmin(self._client)
+        self.streams_groups = StreamsGroupAdmin(self._client)
         self.cluster = ClusterAdmin(self._client)
         self.replicas = ReplicaAdmin(self._client)
         self.quotas = QuotaAdmin(self._client)

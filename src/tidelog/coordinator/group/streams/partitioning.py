@@ -60,7 +60,7 @@ class PartitionCounts:
         return self._decided.get(topic) if count is None else count
 
     def known(self, topic: str) -> int:
-        """The same of a topic that must have one by now. Raises KafkaError 130."""
+        """The count of a topic that must have one by now. Raises KafkaError 130."""
         count = self.of(topic)
         if count is None:
             raise invalid(f"Topic {topic} is joined with others, but its partition count follows from nothing.")

@@ -98,7 +98,7 @@ class _Process:
         return self._add(member, task, active)
 
     def add_to_least_loaded(self, task: TaskId, active: bool) -> int:
-        """The same for the member with the fewest tasks."""
+        """Gives the member with the fewest tasks one more; how many it has then."""
         if self._by_load is None:
             self._by_load = load_queue.LoadQueue(list(self.counts), self.counts.__getitem__)
         member = self._by_load.pop()

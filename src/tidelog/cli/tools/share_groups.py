@@ -1,0 +1,230 @@
+"""``tidelog share-groups``, also installed as ``kafka-share-groups``: the flags, words and columns of Kafka's tool.
+
+Where Kafka's tool says that something failed and exits with 0, this one exits with 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tidelog.cli import columns, entry, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.cli.refusal import CommandFailed
+from tidelog.model.printable import printable
+
+NAME = "share-groups"
+ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
+TARGETS = ("to_earliest", "to_latest", "to_datetime")
+STATES = ("Empty", "Stable", "Dead")
+
+
+@click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
+@bootstrap_option
+@command_config_option
+@click.option("--list", "list_", is_flag=True, help="List the share groups.")
+@click.option("--describe", is_flag=True, help="Show start offsets and lag, or --members, or --state.")
+@click.option("--delete", is_flag=True, help="Delete share groups that have no members, and their offsets.")
+@click.option("--reset-offsets", is_flag=True, help="Move the start offsets of a share group that has no members.")
+@click.option("--delete-offsets", is_flag=True, help="Delete the start offsets of a share group for topics.")
+@click.option("--group", multiple=True, help="A share group; several may be given.")
+@click.option("--all-groups", is_flag=True, help="All share groups.")
+@click.option("--topic", multiple=True, metavar="TOPIC[:0,1]", help="A topic, or some of its partitions; several may be given.")
+@click.option("--all-topics", is_flag=True, help="With --reset-offsets: all that the group has offsets of.")
+@click.option("--members", is_flag=True, help="With --describe: the members.")
+@click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without it.")
+@click.option("--state", is_flag=False, flag_value="", metavar="[STATE,...]", help="With --describe or --list: the states.")
+@click.option("--verbose", is_flag=True, help="With --describe: more columns.")
+@click.option("--timeout", type=int, help="Taken for Kafka's sake; request.timeout.ms of --command-config counts.")
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record.")
+@click.option("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="To that time; UTC without a zone.")
+@click.option("--dry-run", is_flag=True, help="Only show what --reset-offsets would do.")
+@click.option("--execute", is_flag=True, help="Do what --reset-offsets shows.")
+@columns.output_option
+def command(list_: bool, **flags: Any) -> None:
+    """List and describe share groups, move their start offsets, delete them."""
+    flags["list"] = list_
+    chosen = [action for action in ACTIONS if flags[action]]
+    if len(chosen) != 1:
+        refusal.usage(f"Give one action: {', '.join(_flag(action) for action in ACTIONS)}")
+    (action,) = chosen
+    _check(action, flags)
+    refusal.required(flags["bootstrap_server"])
+    from tidelog.cli.admin_session import AdminSession
+
+    act = {
+        "list": _list,
+        "describe": _describe,
+        "delete": _delete,
+        "reset_offsets": _reset,
+        "delete_offsets": _delete_offsets,
+    }[action]
+    with (
+        refusal.one_line("Error: "),
+        AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
+    ):
+        good = act(session, flags)
+    sys.exit(0 if good else 1)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _check(action: str, flags: dict[str, Any]) -> None:
+    """Checks the flags that the action requires or excludes."""
+    if action in {"describe", "delete"} and bool(flags["group"]) == flags["all_groups"]:
+        refusal.usage(f"{_flag(action)} needs either --group or --all-groups")
+    if flags["state"] is not None and action not in {"list", "describe"}:
+        refusal.usage("--state goes with --list or --describe.")
+    if action == "describe" and flags["state"]:
+        refusal.usage("--state takes values only with --list.")
+    if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
+        refusal.usage("--describe shows one thing: --members, --offsets or --state")
+    if action != "describe" and (flags["members"] or flags["offsets"] or flags["verbose"]):
+        refusal.usage("--members, --offsets and --verbose go with --describe.")
+    if action == "delete" and flags["topic"]:
+        refusal.usage("--delete removes the whole group; for one --topic there is --delete-offsets.")
+    if action == "delete_offsets" and (len(flags["group"]) != 1 or not flags["topic"]):
+        refusal.usage("--delete-offsets needs one --group, and --topic")
+    if action == "reset_offsets":
+        _check_reset(flags)
+
+
+def _check_reset(flags: dict[str, Any]) -> None:
+    if len(flags["group"]) != 1:
+        refusal.usage("--reset-offsets needs one --group")
+    if flags["dry_run"] == flags["execute"]:
+        refusal.usage("--reset-offsets needs either --execute or --dry-run")
+    if bool(flags["topic"]) == flags["all_topics"]:
+        refusal.usage("Say which offsets to reset: --topic or --all-topics.")
+    if len([name for name in TARGETS if flags[name]]) != 1:
+        refusal.usage(f"--reset-offsets needs one of {', '.join(map(_flag, TARGETS))}")
+
+
+def _listed(session: Any) -> dict[str, str]:
+    """The states of all share groups."""
+    from tidelog.cli.tools.group_state import list_groups
+
+    found = list_groups(session)
+    return {group.group_id: group.group_state for group in found if (group.group_type or "").lower() == "share"}
+
+
+def _groups(session: Any, flags: dict[str, Any]) -> list[str]:
+    return list(_listed(session)) if flags["all_groups"] else sorted(set(flags["group"]))
+
+
+def _list(session: Any, flags: dict[str, Any]) -> bool:
+    states = {word.strip().lower() for word in (flags["state"] or "").split(",") if word.strip()}
+    if states - {state.lower() for state in STATES}:
+        refusal.usage(f"Share groups have no state '{flags['state']}'. Those they have: {', '.join(STATES)}")
+    rows = [{"group": group_id, "state": state} for group_id, state in _listed(session).items()]
+    rows = [row for row in rows if not states or row["state"].lower() in states]
+    if flags["output"] == "json":
+        print(columns.as_json(rows))
+    elif flags["state"] is None:
+        print("\n".join(printable(row["group"]) for row in rows), end="\n" if rows else "")
+    else:
+        print(columns.table([columns.Column("GROUP", "group", 15), columns.Column("STATE", "state", 0, pad=False)], rows))
+    return True
+
+
+def _describe(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.cli.tools import share_group_report as report
+    from tidelog.client.admin import share_groups
+
+    kind = "members" if flags["members"] else "state" if flags["state"] is not None else "offsets"
+    shown: list[columns.Row] = []
+    for group_id in _groups(session, flags):
+        group = session.run(share_groups.describe(group_id))
+        listed, rows = {"members": report.members, "state": report.states, "offsets": report.offsets}[kind](
+            session, group, flags["verbose"]
+        )
+        shown += rows
+        if flags["output"] == "json":
+            continue
+        if kind == "offsets" and not rows:
+            print(f"\nShare group '{printable(group_id)}' has no offset information.", flush=True)
+        elif kind != "offsets" and not group.members:
+            print(f"\nShare group '{printable(group_id)}' has no active members.", file=sys.stderr, flush=True)
+        if rows:
+            print("\n" + columns.table(listed, rows), flush=True)
+    if flags["output"] == "json":
+        print(columns.as_json(shown))
+    return True
+
+
+def _delete(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.client.admin import groups
+
+    states = _listed(session)
+    failed: dict[str, str] = {}
+    done = []
+    for group_id in _groups(session, flags):
+        if group_id not in states:
+            failed[group_id] = "it is no share group"
+            continue
+        try:
+            session.run(groups.delete(group_id))
+        except CommandFailed as error:
+            failed[group_id] = str(error)
+        else:
+            done.append(group_id)
+    names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
+    if not failed:
+        print(f"Deletion of requested share groups ({names}) was successful.")
+        return True
+    print("\nError: These share groups are still there:")
+    for group_id, reason in failed.items():
+        print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
+    if done:
+        print(f"\nThese share groups were deleted successfully: {names}")
+    return False
+
+
+def _reset(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.cli.tools import share_group_report as report
+
+    (group_id,) = flags["group"]
+    (target,) = (name for name in TARGETS if flags[name])
+    rows, failed = report.reset(
+        session, group_id, target.replace("_", "-"), str(flags[target]), flags["topic"], execute=flags["execute"]
+    )
+    shown = [
+        columns.Column("GROUP", "group", 15),
+        columns.Column("TOPIC", "topic", 15),
+        columns.Column("PARTITION", "partition", 10),
+        columns.Column("NEW-OFFSET", "new_offset", 0, pad=False),
+    ]
+    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
+    for name, reason in failed.items():
+        print(f"Error: {name}: {reason}", file=sys.stderr)
+    return not failed
+
+
+def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.client.admin import share_groups
+
+    (group_id,) = flags["group"]
+    topics = sorted(set(flags["topic"]))
+    failed = session.run(share_groups.delete_offsets(group_id, topics))
+    rows: list[columns.Row] = []
+    for topic in topics:
+        error = failed.get(topic)
+        status = "Successful" if error is None else f"Error: {refusal.error_text(error.code, error.detail)}"
+        rows.append({"topic": topic, "status": status})
+    shown = [columns.Column("TOPIC", "topic", 15), columns.Column("STATUS", "status", 0, pad=False)]
+    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
+    return not failed
+
+
+def main() -> None:
+    """``kafka-share-groups``."""
+    entry.run(command, "kafka-share-groups")
+
+
+if __name__ == "__main__":
+    main()
