@@ -13,11 +13,15 @@ from tools.jars import JarsMissing, compiled_against
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize(("name", "seed"), [("streams", 4), ("flink", 1)])
-def test_output_equals_input_exactly_while_they_and_the_broker_are_killed(name: str, seed: int, tmp_path: Path) -> None:
-    """The seeds are such that the broker and the application are among the victims."""
+@pytest.mark.parametrize(
+    ("name", "seed", "protocol"), [("streams", 4, "classic"), ("streams", 4, "streams"), ("flink", 1, "classic")]
+)
+def test_output_equals_input_exactly_while_they_and_the_broker_are_killed(
+    name: str, seed: int, protocol: str, tmp_path: Path
+) -> None:
+    """The seeds are such that the broker and the application are among the victims. ``protocol``: of the group of Streams."""
     try:
         compiled_against(HERE / name)
     except JarsMissing as missing:
         unavailable(missing)
-    print(run(name, "tidelog", 3, seed, tmp_path))
+    print(run(name, "tidelog", 3, seed, tmp_path, protocol=protocol))

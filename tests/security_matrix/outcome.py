@@ -39,6 +39,7 @@ NAMES = frozenset(
         "protocol_type",
         "resource_name",
         "resource_type",
+        "status_code",
         "subscribed_topic_names",
         "subscribed_topic_regex",
         "topic",

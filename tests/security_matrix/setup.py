@@ -105,6 +105,7 @@ def prepare(administrator: Administrator) -> World:
         administrator.commit(group, ("open-t", "hidden-t"))
     _join_groups(administrator)
     _join_share_groups(administrator)
+    _join_streams_groups(administrator)
     _open_transactions(administrator)
     return world
 
@@ -171,6 +172,16 @@ _EVERY_ACL = {
     "operation": 1,
     "permission_type": 1,
 }
+
+
+def _join_streams_groups(administrator: Administrator) -> None:
+    """Two streams groups with one member each, which has tasks; sessions outlast the run."""
+    for group, topic in {groups.STREAMED: "open-t", groups.STREAMED_HIDDEN: "hidden-t"}.items():
+        administrator.until(
+            lambda answer: answer.error_code == 0 and bool(answer.active_tasks),
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            **groups.streams_member(group, topic),
+        )
 
 
 def _join_share_groups(administrator: Administrator) -> None:

@@ -19,8 +19,11 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from tidelog.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
-NOT_IN_ONE_REQUEST = {ApiKey.SHARE_ACKNOWLEDGE: {"topic-read"}}
-"""Rights that count only within a session, which another request opens."""
+NOT_IN_ONE_REQUEST = {
+    ApiKey.SHARE_ACKNOWLEDGE: {"topic-read"},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {"cluster-create", "topic-create"},
+}
+"""Rights that count only within a session, which another request opens; or whose lack only a status tells, in its text."""
 IMPLYING = ("read", "write", "delete", "alter")
 """Operations that give DESCRIBE."""
 OPERATIONS = re.compile(r"operations=\{.*?\}")

@@ -94,6 +94,8 @@ class Broker:
     """Why the last attempt to create an internal topic failed, by topic."""
     streams_topics: InternalStreamsTopics = field(default_factory=InternalStreamsTopics)
     """Internal topics of streams groups that this broker has created for clients."""
+    streams_rebalances: int = 0
+    """How often a heartbeat raised the epoch of a streams group."""
     transaction_questions: TransactionQuestions = field(init=False)
     share_partitions: SharePartitions = field(init=False)
     """The share partitions whose partition this broker leads."""

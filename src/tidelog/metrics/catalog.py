@@ -211,6 +211,13 @@ GROUP_LAG = _gauge(
     "kafka_consumergroup_lag", "Records between the group's offset and the high watermark.", "consumergroup", "topic", "partition"
 )
 GROUP_MEMBERS = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
+STREAMS_GROUPS = _gauge(
+    "kafka_server_group_coordinator_metrics_streams_group_count", "Streams groups that this node coordinates.", "state"
+)
+STREAMS_REBALANCES = _counter(
+    "kafka_server_group_coordinator_metrics_streams_group_rebalance_count",
+    "Heartbeats of members of streams groups that raised the epoch of their group.",
+)
 
 DEAD_LETTERS = (
     _counter("kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total", "Dead letters written.", "group"),

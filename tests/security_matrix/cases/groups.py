@@ -12,6 +12,7 @@ CLASSIC = "open-kg"
 CONSUMER, CONSUMER_HIDDEN, HIDDEN_CONSUMER = "open-cg", "open-cg-hidden", "hidden-cg"
 COMMITTED = "open-commits"
 SHARED, SHARED_HIDDEN, SHARED_EMPTY = "open-sg", "open-sg-hidden", "open-sg-empty"
+STREAMED, STREAMED_HIDDEN = "open-stg", "open-stg-hidden"
 SHARE_MEMBER, SHARE_STRANGER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 UNKNOWN_TOPIC_ID = b"\x07" * 16
 STATES = {**GROUPS, "with members": CLASSIC}
@@ -174,16 +175,59 @@ def _consumer_groups() -> list[Case]:
     ]
 
 
+def streams_member(group: str, source: str, changelog: str | None = None) -> dict[str, Any]:
+    """The first heartbeat of a member whose topology reads a topic, and may keep a store."""
+    topics = [] if changelog is None else [{"name": changelog, "partitions": 0, "replication_factor": 1, "topic_configs": []}]
+    subtopology = {
+        "subtopology_id": "0",
+        "source_topics": [source],
+        "source_topic_regex": [],
+        "state_changelog_topics": topics,
+        "repartition_sink_topics": [],
+        "repartition_source_topics": [],
+        "copartition_groups": [],
+    }
+    return {
+        "group_id": group,
+        "member_id": SHARE_MEMBER,
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 10_000,
+        "topology": {"epoch": 0, "subtopologies": [subtopology]},
+        "active_tasks": [],
+        "standby_tasks": [],
+        "warmup_tasks": [],
+        "process_id": "process",
+    }
+
+
 def _streams() -> list[Case]:
-    """A feature that is off on both sides."""
-    found = []
-    for state, name in GROUPS.items():
-        joining = {"group_id": name, "member_id": SHARE_MEMBER, "member_epoch": 0}
-        found += [
-            plain(ApiKey.STREAMS_GROUP_HEARTBEAT, state, **joining),
-            plain(ApiKey.STREAMS_GROUP_DESCRIBE, state, group_ids=[name]),
-        ]
-    return found
+    heartbeat = ApiKey.STREAMS_GROUP_HEARTBEAT
+
+    def joining(source: str, prefix: str = "open") -> Any:
+        return lambda world, fresh: streams_member(f"{prefix}-{fresh}", source)
+
+    states = {**GROUPS, "with a member": STREAMED, "with a hidden topic": STREAMED_HIDDEN}
+    return [
+        Case(heartbeat, "new, topic exists", joining("open-t")),
+        Case(heartbeat, "new, topic hidden", joining("hidden-t")),
+        Case(heartbeat, "new, topic missing", joining("open-missing")),
+        Case(heartbeat, "new, topic internal", joining("__consumer_offsets")),
+        Case(heartbeat, "new, group hidden", joining("open-t", "hidden")),
+        Case(
+            heartbeat,
+            "new, changelog missing",
+            lambda world, fresh: streams_member(f"open-{fresh}", "open-t", f"open-{fresh}-changelog"),
+        ),
+        *by_name(
+            heartbeat,
+            {"unknown member": STREAMED, "unknown group": GROUPS["missing"]},
+            lambda name: {"group_id": name, "member_id": SHARE_STRANGER, "member_epoch": 3},
+        ),
+        *by_name(
+            ApiKey.STREAMS_GROUP_DESCRIBE, states, lambda name: {"group_ids": [name], "include_authorized_operations": True}
+        ),
+        plain(ApiKey.STREAMS_GROUP_DESCRIBE, "mixed", group_ids=list(states.values())),
+    ]
 
 
 def _share_groups() -> list[Case]:

@@ -7,13 +7,14 @@ system, which may block (a log dir may be on an unreachable network file system)
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidelog import __version__
 from tidelog.broker.quotas.limits import Kind
 from tidelog.config.listeners import address_text
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState
 from tidelog.coordinator.transaction.describing import count_by_state, open_transactions
 from tidelog.coordinator.transaction.state import NAMES
 from tidelog.metrics import catalog
@@ -123,6 +124,8 @@ def on_loop(parts: BrokerParts) -> Registry:
     )
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(parts))
     registry.watch_group(catalog.DEAD_LETTERS, lambda: _dead_letters(parts))
+    registry.watch_group((catalog.STREAMS_GROUPS,), lambda: [_streams_groups(parts)])
+    registry.watch(catalog.STREAMS_REBALANCES, lambda: broker.streams_rebalances)
     registry.watch_group(_TRANSACTIONS, lambda: _transactions(parts))
     registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(parts))
     replica = parts.membership.replica
@@ -243,6 +246,15 @@ def _dead_letters(parts: BrokerParts) -> list[list[Sample]]:
     """In the order of ``catalog.DEAD_LETTERS``."""
     counts = parts.broker.share_partitions.dead_letters.counts
     return [[((group_id,), getattr(each, name)) for group_id, each in counts.items()] for name in ("records", "sent", "failed")]
+
+
+def _streams_groups(parts: BrokerParts) -> list[Sample]:
+    """Streams groups whose coordinator is here, by state."""
+    machines = parts.broker.groups.machines()
+    found = Counter(dict.fromkeys(StreamsGroupState, 0))
+    for machine in [] if isinstance(machines, ErrorCode) else machines:
+        found.update(group.state for group in machine.groups.values() if isinstance(group, StreamsGroup))
+    return [((state.value,), count) for state, count in found.items()]
 
 
 def _transactions(parts: BrokerParts) -> list[list[Sample]]:

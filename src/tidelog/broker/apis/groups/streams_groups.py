@@ -72,6 +72,7 @@ def streams_group_heartbeat(ctx: BrokerContext, request: StreamsGroupHeartbeatRe
         return machine.streams.heartbeat(StreamsBeat(token, client_id, client_host, request), now_ms)
 
     def respond(answered: Answered) -> StreamsGroupHeartbeatResponse:
+        ctx.node.streams_rebalances += answered.rebalances
         if answered.missing_topics:
             _create(ctx, answered.response, answered.missing_topics)
         return answered.response
@@ -172,7 +173,7 @@ async def _describe(ctx: BrokerContext, group_id: str) -> DescribedGroup:
 def _topics_of(group: DescribedGroup) -> Iterable[str]:
     if group.topology is None:
         return
-    for each in group.topology.subtopologies:
+    for each in group.topology.subtopologies or ():
         yield from each.source_topics
         yield from each.repartition_sink_topics
         for info in (*each.repartition_source_topics, *each.state_changelog_topics):

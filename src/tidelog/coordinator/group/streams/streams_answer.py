@@ -33,10 +33,12 @@ class StatusCode(IntEnum):
 
 
 class Answered(NamedTuple):
-    """The response, and the internal topics that the broker has to create for the client."""
+    """The response, the internal topics that the broker has to create for the client, and whether the heartbeat raised the
+    group's epoch."""
 
     response: StreamsGroupHeartbeatResponse
     missing_topics: Mapping[str, InternalTopic]
+    rebalances: bool = False
 
 
 def status(code: StatusCode, detail: str) -> Status:

@@ -30,7 +30,7 @@ from tidelog.coordinator.group.streams.streams_settings import assignment_config
 from tidelog.coordinator.group.streams.streams_target import NextTarget, Plan, next_target
 from tidelog.coordinator.group.streams.streams_validation import check_epoch, check_tasks, read_reported
 from tidelog.coordinator.group.streams.task_reconciliation import Target, reconcile
-from tidelog.coordinator.group.streams.tasks import NO_TASKS
+from tidelog.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from tidelog.coordinator.group.streams.topology import ConfiguredTopology, configure, required_topics
 from tidelog.coordinator.group.streams.topology_record import recorded, same_topology
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -135,7 +135,10 @@ def heartbeat(c: Coordination, beat: StreamsBeat, effects: Effects, now_ms: int)
     if request.shutdown_application and group.shutdown_member is None:
         group.shutdown_member = updated.member_id
     effects.records += records
-    effects.reply(beat.token, _answer(c, group, request, member, stepped, checked, target))
+    changed = joins or member.assigned != stepped.assigned
+    tells = changed or _misses_tasks(request, member, stepped, reported)
+    answer = _answer(c, group, request, stepped, checked, target, changed=changed, tells=tells)
+    effects.reply(beat.token, answer._replace(rebalances=bump))
 
 
 def _updated(member: StreamsMember, beat: StreamsBeat) -> StreamsMember:
@@ -205,24 +208,34 @@ def _arm(c: Coordination, group: StreamsGroup, updated: StreamsMember, stepped: 
             deadlines.rebalances.pop(stepped.member_id, None)
 
 
+def _misses_tasks(
+    request: StreamsGroupHeartbeatRequest, member: StreamsMember, stepped: StreamsMember, reported: Tasks | None
+) -> bool:
+    """Whether the member did not get the answer that told its tasks: its epoch is behind, or it reports other tasks. Kafka 4.3
+    tells them with the next change only, and until then no member runs them."""
+    return request.member_epoch < member.epoch or (reported is not None and reported != stepped.assigned.plain())
+
+
 def _answer(
     c: Coordination,
     group: StreamsGroup,
     request: StreamsGroupHeartbeatRequest,
-    member: StreamsMember,
     stepped: StreamsMember,
     checked: Checked,
     target: NextTarget,
+    *,
+    changed: bool,
+    tells: bool,
 ) -> Answered:
     response = StreamsGroupHeartbeatResponse(
         member_id=stepped.member_id,
         member_epoch=stepped.epoch,
         heartbeat_interval_ms=setting(c, group.group_id, c.settings.streams_heartbeat_interval),
     )
-    if request.member_epoch == JOIN_EPOCH or member.assigned != stepped.assigned:
+    if tells:
         told_tasks(response, stepped.assigned)
-        if stepped.endpoint is not None:
-            group.endpoint_epoch += 1
+    if changed and stepped.endpoint is not None:
+        group.endpoint_epoch += 1
     if group.endpoint_epoch != request.endpoint_information_epoch:
         others = [each for each in group.members.values() if each.member_id != stepped.member_id]
         response.partitions_by_user_endpoint = endpoints(c.topics, checked.configured, [*others, stepped])

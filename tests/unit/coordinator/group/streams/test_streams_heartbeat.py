@@ -221,6 +221,19 @@ def test_the_previous_epoch_is_fine_for_a_member_that_missed_the_answer() -> Non
     assert driver.streams_beat(ANN, 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
+def test_a_member_that_missed_its_tasks_is_told_them_again() -> None:
+    driver = StreamsDriver()
+    driver.enter_streams(ANN)
+    driver.enter_streams(BOB)
+    driver.streams_beat(ANN, 2)
+    driver.streams_beat(ANN, 2, ({"0": [0], "1": [0]}, {}))
+    driver.streams_beat(BOB, 3)
+    assert active(driver.streams_beat(BOB, 3)) is None
+    assert active(driver.streams_beat(BOB, 3, ({}, {}))) == {"0": [1], "1": [1]}, "it reports that it has none"
+    assert active(driver.streams_beat(BOB, 3, ({"0": [1], "1": [1]}, {}))) is None
+    assert active(driver.streams_beat(ANN, 2, ({"0": [0]}, {}))) == {"0": [0], "1": [0]}, "its epoch is behind"
+
+
 def test_a_task_that_does_not_exist_is_refused() -> None:
     driver = StreamsDriver()
     driver.enter_streams(ANN)
