@@ -147,10 +147,10 @@ def _anyone_acknowledges() -> list[Patch]:
 def _limit_ignored() -> list[Patch]:
     """As many records may be in flight as members want."""
 
-    def room(self: SharePartition, fetch_offset: int, last: int, max_records: int, max_locks: int) -> tuple[int, int]:
+    def room(end: int, in_flight: int, fetch_offset: int, last: int, max_records: int, max_locks: int) -> tuple[int, int]:
         return max_records, last
 
-    return [(SharePartition, "_room", room), (SharePartition, "can_acquire", property(lambda self: True))]
+    return [(share_partition, "_room", room), (SharePartition, "can_acquire", property(lambda self: True))]
 
 
 def _aborted_delivered() -> list[Patch]:
