@@ -54,7 +54,7 @@ class SimMember:
         elif chance < 0.02:
             world.note("connection lost")
             self._lose_connection()
-        elif chance < 0.03:
+        elif chance < 0.03 or (chance > 0.7 and self.connection.broker.id != world.leader[0]):
             world.note("session on another connection")
             former = self.connection
             self._connect()

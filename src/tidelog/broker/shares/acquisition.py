@@ -36,7 +36,7 @@ class Outcome(Enum):
 
     DONE = "there is an answer"
     TOO_LITTLE = "there is less than the client wants"
-    READ_ON = "what was read is for nobody: aborted, or gone; there may be more behind it"
+    READ_ON = "no member gets what was read: it is aborted, or gone; there may be more behind it"
 
 
 class ParkedShareFetch:

@@ -122,7 +122,7 @@ def test_a_lock_that_comes_back_after_the_clock_has_stopped_times_out_all_the_sa
     world.acquire(hosted)
     world.store.error = ErrorCode.NOT_COORDINATOR
     hosted.acknowledge("m", [Acknowledgement(0, 4, (1,))])
-    assert not world.shares._ticks, "nobody watches the locks"
+    assert not world.shares._ticks, "the clock of the locks stands still"
     world.clock.run()
     assert hosted.machine.spans() == [(0, 4, RecordState.AVAILABLE, 1, None)]
 
