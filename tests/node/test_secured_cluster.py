@@ -104,8 +104,9 @@ def test_our_client_is_refused_without_the_password_the_authority_or_tls(secured
 
 
 def refused_by_librdkafka(settings: dict[str, Any], reason: int) -> None:
-    """librdkafka reports ``reason``, and is not let in. An attempt may end before it gets so far, at an address that refuses it or
-    in a handshake that is cut short, and is then reported as _TRANSPORT: the client connects again, so the reason still comes."""
+    """librdkafka reports ``reason``, and is not let in. An attempt may end before it gets so far, at an address that refuses it
+    or in a handshake that is cut short, and is then reported as _TRANSPORT: the client connects again, so the reason still comes.
+    """
     errors: list[KafkaError] = []
     client = ConfluentAdmin({**settings, "error_cb": errors.append, "log_level": 0})
     deadline = time.monotonic() + BOUND_S

@@ -57,6 +57,8 @@ class Case:
     """Prefixes: ``<prefix>fresh-N`` is created ahead."""
     prepared_groups: tuple[str, ...] = ()
     """Likewise, with an offset of ``open-t``."""
+    prepared_shares: tuple[str, ...] = ()
+    """Likewise, a share group without members, whose offset of ``open-t`` and ``hidden-t`` is 0."""
     harmful: tuple[str, ...] = ()
     """Users whose rights would let the request destroy what other cells need."""
     always_answered: bool = True

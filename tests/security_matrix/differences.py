@@ -44,10 +44,25 @@ ON_PURPOSE: tuple[Difference, ...] = (
     ),
     Difference(
         "ALTER_SHARE_GROUP_OFFSETS",
-        "without members, *",
-        r" id=\S+ partitions",
-        " partitions",
+        "*",
+        r" id=\S+ (partitions\[partition_index=\d+ TOPIC_AUTHORIZATION_FAILED)",
+        r" \1",
         "The id of a topic that the client may not read stays hidden. Apache Kafka's answer has it.",
+    ),
+    Difference(
+        "SHARE_FETCH",
+        "topic missing",
+        r"^UNKNOWN_SERVER_ERROR responses\[\]$",
+        "ok responses[id=? partitions[partition_index=0 UNKNOWN_TOPIC_ID acknowledge_error=ok current_leader(leader_epoch=+)"
+        " records=none acquired_records=none]]",
+        "An unknown topic id is an error of its partition. Apache Kafka refuses the whole request with UNKNOWN_SERVER_ERROR.",
+    ),
+    Difference(
+        "DESCRIBE_SHARE_GROUP_OFFSETS",
+        "topics mixed, without a name",
+        "UNKNOWN_SERVER_ERROR",
+        "INVALID_GROUP_ID",
+        "A group without a name is refused for what it is.",
     ),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "INVALID_REQUEST resources[]", BAD_FILTER),
     Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "CLUSTER_AUTHORIZATION_FAILED resources[]", BAD_FILTER),
@@ -128,7 +143,7 @@ ON_PURPOSE: tuple[Difference, ...] = (
         "metadata, another cluster",
         r"^ok responses\[\]$",
         "ok responses[topic=__cluster_metadata partitions[partition_index=0 INVALID_REQUEST high_watermark=- "
-        "diverging_epoch(end_offset=-) snapshot_id(end_offset=-) records=none]]",
+        "diverging_epoch(end_offset=-) current_leader(leader_epoch=-) snapshot_id(end_offset=-) records=none]]",
         "A version that no node sends to a controller is refused; Apache Kafka's answer is empty.",
         listeners="controller",
     ),

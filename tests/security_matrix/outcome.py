@@ -56,16 +56,21 @@ SIGNED = frozenset(
         "committed_offset",
         "end_offset",
         "high_watermark",
+        "lag",
+        "leader_epoch",
         "low_watermark",
         "num_partitions",
         "offset",
         "producer_id",
         "replication_factor",
+        "start_offset",
+        "state_epoch",
     }
 )
 """Numbers of which only the sign counts: -1 means unknown."""
 PRESENT = frozenset(
     {
+        "acquired_records",
         "api_keys",
         "brokers",
         "configs",
@@ -74,6 +79,7 @@ PRESENT = frozenset(
         "mechanisms",
         "nodes",
         "records",
+        "state_batches",
         "supported_features",
         "synonyms",
     }

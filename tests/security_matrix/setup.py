@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tests.security_matrix.case import GROUPS, TRANSACTIONAL_IDS, Cell, World
-from tests.security_matrix.cases import groups, tokens
+from tests.security_matrix.cases import groups, shares, tokens
 from tests.security_matrix.cases.records import batch
 from tests.security_matrix.cases.transactions import ONGOING
 from tests.security_matrix.connection import Connection
@@ -78,6 +78,16 @@ class Administrator:
             topics=named,
         )
 
+    def share(self, group: str, topics: Iterable[str]) -> None:
+        """A share group without members that begins each topic at offset 0."""
+        start = [{"partition_index": 0, "start_offset": 0}]
+        answer = self.ask(
+            ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+            group_id=group,
+            topics=[{"topic_name": name, "partitions": start} for name in topics],
+        )
+        assert not answer.error_code and not any(each.error_code for one in answer.responses for each in one.partitions), answer
+
 
 def prepare(administrator: Administrator) -> World:
     """All resources but those of single cells."""
@@ -106,7 +116,9 @@ def prepare(administrator: Administrator) -> World:
     _join_groups(administrator)
     _join_share_groups(administrator)
     _join_streams_groups(administrator)
+    _keep_share_states(administrator, world)
     _open_transactions(administrator)
+    world.topic_ids |= administrator.ids(("__share_group_state",))
     return world
 
 
@@ -132,6 +144,8 @@ def prepare_cells(administrator: Administrator, world: World, cells: Iterable[Ce
         topics += [f"{prefix}{cell.fresh}" for prefix in cell.case.prepared_topics]
         for prefix in cell.case.prepared_groups:
             administrator.commit(f"{prefix}{cell.fresh}", ("open-t", "hidden-t"))
+        for prefix in cell.case.prepared_shares:
+            administrator.share(f"{prefix}{cell.fresh}", ("open-t", "hidden-t"))
     administrator.create(topics)
     for start in range(0, len(topics), TOPICS_AT_ONCE):
         world.topic_ids |= administrator.ids(topics[start : start + TOPICS_AT_ONCE])
@@ -185,9 +199,13 @@ def _join_streams_groups(administrator: Administrator) -> None:
 
 
 def _join_share_groups(administrator: Administrator) -> None:
-    """Two share groups with one member each, which has partitions; sessions outlast the run. One without members."""
-    for group, topics in {groups.SHARED: ["open-t"], groups.SHARED_HIDDEN: ["open-t", "hidden-t"]}.items():
-        member: dict[str, Any] = {"group_id": group, "member_id": groups.SHARE_MEMBER}
+    """Three share groups with one member each, which has partitions; sessions outlast the run. One without members."""
+    for group, topics in {
+        shares.SHARED: ["open-t"],
+        shares.SHARED_HIDDEN: ["open-t", "hidden-t"],
+        shares.HIDDEN_SHARED: ["open-t"],
+    }.items():
+        member: dict[str, Any] = {"group_id": group, "member_id": shares.MEMBER}
         joined = administrator.until(
             lambda answer: answer.error_code == 0,
             ApiKey.SHARE_GROUP_HEARTBEAT,
@@ -203,10 +221,21 @@ def _join_share_groups(administrator: Administrator) -> None:
             beat = administrator.ask(ApiKey.SHARE_GROUP_HEARTBEAT, **member, member_epoch=epoch, subscribed_topic_names=topics)
             assert beat.error_code == 0, beat
             epoch, assigned = beat.member_epoch, beat.assignment
-    left: dict[str, Any] = {"group_id": groups.SHARED_EMPTY, "member_id": groups.SHARE_MEMBER}
+    left: dict[str, Any] = {"group_id": shares.SHARED_EMPTY, "member_id": shares.MEMBER}
     for epoch in (0, -1):
         answer = administrator.ask(ApiKey.SHARE_GROUP_HEARTBEAT, **left, member_epoch=epoch, subscribed_topic_names=["open-t"])
         assert answer.error_code == 0, answer
+
+
+def _keep_share_states(administrator: Administrator, world: World) -> None:
+    """States of share groups without members; those that requests between brokers name have been read by a leader."""
+    for group in (shares.STATED, shares.HIDDEN_STATED, *map(shares.of_state, shares.STATE_APIS)):
+        administrator.share(group, ("open-t", "hidden-t"))
+    for group in map(shares.of_state, shares.STATE_APIS):
+        partition = {"partition": 0, "leader_epoch": shares.READ_EPOCH}
+        topics = [{"topic_id": world.id("open-t"), "partitions": [partition]}]
+        answer = administrator.ask(ApiKey.READ_SHARE_GROUP_STATE, group_id=group, topics=topics)
+        assert not answer.results[0].partitions[0].error_code, answer
 
 
 def _join_groups(administrator: Administrator) -> None:

@@ -11,10 +11,8 @@ from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerPro
 CLASSIC = "open-kg"
 CONSUMER, CONSUMER_HIDDEN, HIDDEN_CONSUMER = "open-cg", "open-cg-hidden", "hidden-cg"
 COMMITTED = "open-commits"
-SHARED, SHARED_HIDDEN, SHARED_EMPTY = "open-sg", "open-sg-hidden", "open-sg-empty"
 STREAMED, STREAMED_HIDDEN = "open-stg", "open-stg-hidden"
-SHARE_MEMBER, SHARE_STRANGER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-UNKNOWN_TOPIC_ID = b"\x07" * 16
+STREAMS_MEMBER, STREAMS_STRANGER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 STATES = {**GROUPS, "with members": CLASSIC}
 SUBSCRIPTION = b"\0\1" + ConsumerProtocolSubscription(topics=["open-t"]).encode(1)
 
@@ -189,7 +187,7 @@ def streams_member(group: str, source: str, changelog: str | None = None) -> dic
     }
     return {
         "group_id": group,
-        "member_id": SHARE_MEMBER,
+        "member_id": STREAMS_MEMBER,
         "member_epoch": 0,
         "rebalance_timeout_ms": 10_000,
         "topology": {"epoch": 0, "subtopologies": [subtopology]},
@@ -221,7 +219,7 @@ def _streams() -> list[Case]:
         *by_name(
             heartbeat,
             {"unknown member": STREAMED, "unknown group": GROUPS["missing"]},
-            lambda name: {"group_id": name, "member_id": SHARE_STRANGER, "member_epoch": 3},
+            lambda name: {"group_id": name, "member_id": STREAMS_STRANGER, "member_epoch": 3},
         ),
         *by_name(
             ApiKey.STREAMS_GROUP_DESCRIBE, states, lambda name: {"group_ids": [name], "include_authorized_operations": True}
@@ -230,61 +228,6 @@ def _streams() -> list[Case]:
     ]
 
 
-def _share_groups() -> list[Case]:
-    """Nothing changes: members are unknown, groups have members, and sessions end with their connections."""
-    found = []
-    states = {**GROUPS, "with a member": SHARED, "with a hidden topic": SHARED_HIDDEN}
-    for state, name in states.items():
-        found += [
-            plain(ApiKey.SHARE_GROUP_DESCRIBE, state, group_ids=[name]),
-            plain(ApiKey.SHARE_ACKNOWLEDGE, state, group_id=name, member_id=SHARE_STRANGER, share_session_epoch=1, topics=[]),
-        ]
-    for state, name in {**GROUPS, "with a member": SHARED}.items():
-        for topic in ("open-t", "hidden-t"):
-            stranger: dict[str, Any] = {"group_id": name, "member_id": SHARE_STRANGER, "member_epoch": 1}
-            named = f"{state}, {topic}"
-            found.append(plain(ApiKey.SHARE_GROUP_HEARTBEAT, named, **stranger, subscribed_topic_names=[topic]))
-            start = [{"topic_name": topic, "partitions": [{"partition_index": 0, "start_offset": 0}]}]
-            offsets = [{"topic_name": topic, "partitions": [0]}]
-            found.append(plain(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, named, groups=[{"group_id": name, "topics": offsets}]))
-            if state in {"with a member", "hidden"}:
-                found.append(plain(ApiKey.ALTER_SHARE_GROUP_OFFSETS, named, group_id=name, topics=start))
-                found.append(plain(ApiKey.DELETE_SHARE_GROUP_OFFSETS, named, group_id=name, topics=[{"topic_name": topic}]))
-    for topic in ("open-idempotent", "hidden-t"):
-        # No such partition, and nothing to delete: the group stays as it is.
-        start = [{"topic_name": topic, "partitions": [{"partition_index": 99, "start_offset": 0}]}]
-        named = f"without members, {topic}"
-        found += [
-            plain(ApiKey.ALTER_SHARE_GROUP_OFFSETS, named, group_id=SHARED_EMPTY, topics=start),
-            plain(ApiKey.DELETE_SHARE_GROUP_OFFSETS, named, group_id=SHARED_EMPTY, topics=[{"topic_name": topic}]),
-        ]
-    for topic in ("open-t", "hidden-t"):
-
-        def fields(world: World, fresh: str, topic: str = topic) -> dict[str, Any]:
-            topics = [{"topic_id": world.id(topic), "partitions": [{"partition_index": 0}]}]
-            # No bytes are asked for: the answer has errors, and no records.
-            none = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
-            return {"group_id": SHARED, "member_id": fresh, "share_session_epoch": 0, **none, "topics": topics}
-
-        found.append(Case(ApiKey.SHARE_FETCH, f"group with a member, {topic}", fields))
-    return found
-
-
-def _share_state() -> list[Case]:
-    """Requests between brokers; the topic is unknown, so that none changes anything."""
-    found = []
-    for api, fields in {
-        ApiKey.INITIALIZE_SHARE_GROUP_STATE: {"state_epoch": 0, "start_offset": 0},
-        ApiKey.READ_SHARE_GROUP_STATE: {"leader_epoch": 0},
-        ApiKey.WRITE_SHARE_GROUP_STATE: {"state_epoch": 0, "leader_epoch": 0, "start_offset": 0},
-        ApiKey.DELETE_SHARE_GROUP_STATE: {},
-        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: {"leader_epoch": 0},
-    }.items():
-        topics = [{"topic_id": UNKNOWN_TOPIC_ID, "partitions": [{"partition": 0, **fields}]}]
-        found.append(plain(api, "missing", group_id=GROUPS["exists"], topics=topics))
-    return found
-
-
 def cases() -> list[Case]:
-    """Members, offsets, listing and describing; classic and consumer groups; share and streams groups, and their state."""
-    return [*_members(), *_offsets(), *_listing(), *_consumer_groups(), *_streams(), *_share_groups(), *_share_state()]
+    """Members, offsets, listing and describing; classic, consumer and streams groups."""
+    return [*_members(), *_offsets(), *_listing(), *_consumer_groups(), *_streams()]

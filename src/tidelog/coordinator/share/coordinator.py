@@ -184,7 +184,7 @@ class ShareCoordinator:
 
     def summary(self, token: Token, key: ShareKey, now_ms: int) -> Outcome:
         """The offsets, for administrators; ``stored`` is None when there is no state."""
-        refusal = self._impossible(key) or self._unknown(key)
+        refusal = self._unknown(key) or self._impossible(key)
         stored = self._shares.get(key)
         if refusal is None:
             refusal = Answer() if stored is None else Answer(stored=_found(stored)._replace(batches=()))

@@ -71,6 +71,7 @@ def test_impossible_and_unknown_partitions_are_refused() -> None:
     driver = Driver()
     assert driver.initialize(key=ShareKey("g", T1, -1)).error is ErrorCode.INVALID_REQUEST
     assert driver.initialize(key=ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert driver.summary(ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert driver.read(key=ShareKey("g", b"\0" * 16, 0)).error is ErrorCode.INVALID_REQUEST
     assert driver.initialize(key=ShareKey("g", T1, 2)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     driver.initialize()

@@ -119,7 +119,7 @@ async def _looked_up(
 async def describe_share_group_offsets(
     ctx: BrokerContext, request: describing.DescribeShareGroupOffsetsRequest
 ) -> describing.DescribeShareGroupOffsetsResponse:
-    """DescribeShareGroupOffsets: administrators. v1 added the lag. Errors by group: 14, 15, 16, 30, 35, 69; by partition: 29, and
+    """DescribeShareGroupOffsets: administrators. v1 added the lag. Errors by group: 14, 15, 16, 24, 30, 35; by partition: 29, and
     those of the share coordinator."""
     return describing.DescribeShareGroupOffsetsResponse(groups=[await _describe_offsets(ctx, each) for each in request.groups])
 
@@ -132,6 +132,8 @@ async def _describe_offsets(
         told.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif not may(ctx, AclOperation.DESCRIBE, group.group_id):
         told.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    elif not group.group_id and group.topics is not None:
+        told.error_code = ErrorCode.INVALID_GROUP_ID
     if told.error_code:
         return told
     known = await _looked_up(ctx, group.group_id, lambda machine: machine.shares.initialized(group.group_id), lambda error: error)
