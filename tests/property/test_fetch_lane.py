@@ -7,6 +7,7 @@ waits, sessions and counts.
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import sys
 import tempfile
@@ -454,6 +455,7 @@ def test_the_lane_does_what_its_twin_does(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
+    logging.disable()
     done = 0
     with tempfile.TemporaryDirectory() as scratch, contextlib.suppress(KeyboardInterrupt):
         for each in pairs(int(sys.argv[1]), int(sys.argv[2]), Path(scratch)):
