@@ -82,8 +82,8 @@ def _leaderless(facts: GroupFacts) -> Finding | None:
         "P1",
         f"{count(found, 'partition')} without a leader",
         each_line(found, lambda part: f"replicas {numbers(part.replicas)}, in sync {numbers(part.in_sync)}"),
-        f"Start {f'broker {brokers[0]}' if len(brokers) == 1 else f'one of the brokers {numbers(brokers)}'}: one that was in sync "
-        "leads at once. An unclean election loses what only others have.",
+        f"Start {f'broker {brokers[0]}' if len(brokers) == 1 else f'one of the brokers {numbers(brokers)}'}: one that was in "
+        "sync leads at once. An unclean election loses what only others have.",
         "tidelog topics --describe --unavailable-partitions",
     )
 

@@ -20,7 +20,7 @@ class Finding:
     alarm: bool = True
     """False for what looks odd and is normal, and for what is not certain."""
     certain: bool = True
-    """False where it cannot be told from here whether it is a fault."""
+    """False where it may be a fault or not: nothing here decides it."""
 
 
 @dataclass(frozen=True, slots=True)
