@@ -147,9 +147,9 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
         if flags["output"] == "json":
             continue
         if kind == "offsets" and not rows:
-            print(f"\nShare group '{printable(group_id)}' has no offset information.", flush=True)
+            print(f"\nShare group '{printable(group_id)}' has no offsets.", flush=True)
         elif kind != "offsets" and not group.members:
-            print(f"\nShare group '{printable(group_id)}' has no active members.", file=sys.stderr, flush=True)
+            print(f"\nShare group '{printable(group_id)}' has no members.", file=sys.stderr, flush=True)
         if rows:
             print("\n" + columns.table(listed, rows), flush=True)
     if flags["output"] == "json":
@@ -175,13 +175,13 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
             done.append(group_id)
     names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
     if not failed:
-        print(f"Deletion of requested share groups ({names}) was successful.")
+        print(f"Deleted share groups: {names}")
         return True
     print("\nError: These share groups are still there:")
     for group_id, reason in failed.items():
         print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
     if done:
-        print(f"\nThese share groups were deleted successfully: {names}")
+        print(f"\nDeleted share groups: {names}")
     return False
 
 

@@ -165,7 +165,7 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
         if flags["output"] == "json":
             continue
         if not group.members:
-            print(f"\nStreams group '{printable(group_id)}' has no active members.", file=sys.stderr, flush=True)
+            print(f"\nStreams group '{printable(group_id)}' has no members.", file=sys.stderr, flush=True)
         if rows:
             print("\n" + columns.table(listed, rows), flush=True)
     if flags["output"] == "json":
@@ -195,13 +195,13 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
             good = _delete_topics(session, internal) and good
     names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
     if not failed:
-        print(f"Deletion of requested streams groups ({names}) was successful.")
+        print(f"Deleted streams groups: {names}")
         return good
     print("\nError: These streams groups are still there:")
     for group_id, reason in failed.items():
         print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
     if done:
-        print(f"\nThese streams groups were deleted successfully: {names}.")
+        print(f"\nDeleted streams groups: {names}")
     return False
 
 

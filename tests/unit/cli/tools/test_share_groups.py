@@ -60,18 +60,18 @@ def test_a_group_is_made_described_and_deleted(tmp_path: Path) -> None:
         (row,) = json.loads(output)
         assert (row["topic"], row["partition"], row["start_offset"], row["lag"]) == ("t", 1, 0, 0)
         _, output = run("--describe", "--all-groups", "--state")
-        assert "Share group 'g' has no active members." in output
+        assert "Share group 'g' has no members." in output
         assert output.splitlines()[-1].split()[::4] == ["g", "0"]
         _, output = run("--delete-offsets", "--group", "g", "--topic", "t", "--topic", "u")
         assert output.splitlines()[2:] == [
             "t               Successful",
             "u               Error: UNKNOWN_TOPIC_OR_PARTITION: There is no such topic or partition here.",
         ]
-        assert run("--describe", "--group", "g") == (0, "\nShare group 'g' has no offset information.\n")
+        assert run("--describe", "--group", "g") == (0, "\nShare group 'g' has no offsets.\n")
         code, output = run("--delete", "--group", "g", "--group", "other")
         assert code == 1
         assert "* Group 'other' could not be deleted due to: it is no share group" in output
-        assert "These share groups were deleted successfully: 'g'" in output
+        assert "Deleted share groups: 'g'" in output
 
 
 def test_the_console_prints_what_a_group_gets_and_gives_back_what_it_released(tmp_path: Path) -> None:
