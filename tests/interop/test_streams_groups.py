@@ -37,7 +37,7 @@ class Application:
         for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in ("lines", "counts")]).values():
             future.result()
         self.protocol = "classic"
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap})
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap, "log_level": 0})
         self._app = App("streams", home / "streams.log", lambda: [node.bootstrap, str(home / "state"), self.protocol])
         self._lines = itertools.count()
         self.written: list[bytes] = []

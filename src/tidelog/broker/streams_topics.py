@@ -2,7 +2,7 @@
 
 A heartbeat never waits for them: the controller is asked in the background, with the client's principal, and the group finds the
 topics in a later image. A topic that is being created is not asked for again; neither is one that was refused, for two heartbeat
-intervals, in which the group's members are told why.
+intervals, in which the group's members learn why.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
     """The settings of the group machines."""
-    return GroupSettings(
+    settings = GroupSettings(
         min_session_timeout_ms=config.group_min_session_timeout_ms,
         max_session_timeout_ms=config.group_max_session_timeout_ms,
         initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
@@ -238,6 +238,16 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_consumer_min_assignment_interval_ms,
             config.group_consumer_max_assignment_interval_ms,
         ),
+        max_record_bytes=max(0, min(config.message_max_bytes, config.offsets_topic_segment_bytes) - BATCH_ROOM),
+        consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+    )
+    return _with_streams(settings, config)
+
+
+def _with_streams(settings: GroupSettings, config: BrokerConfig) -> GroupSettings:
+    """With those of streams groups."""
+    return settings._replace(
         streams_max_size=config.group_streams_max_size,
         streams_session_timeout=Bounded(
             config.group_streams_session_timeout_ms,
@@ -266,7 +276,4 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_streams_max_standby_replicas,
             "streams.num.standby.replicas",
         ),
-        max_record_bytes=max(0, min(config.message_max_bytes, config.offsets_topic_segment_bytes) - BATCH_ROOM),
-        consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
-        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
     )

@@ -22,7 +22,7 @@ from tidelog.protocol.messages.streams_group_heartbeat import (
 
 
 class StatusCode(IntEnum):
-    """What a member is told beside its tasks; 1 to 3 come from the topology."""
+    """What a member learns beside its tasks; 1 to 3 come from the topology."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1

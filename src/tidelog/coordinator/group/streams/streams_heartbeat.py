@@ -82,7 +82,7 @@ def open_group(c: Coordination, group_id: str, *, create: bool) -> Opening:
         return Opening(StreamsGroup(group_id))
     classic = c.classic(group_id)
     if classic is None or not create or classic.state is not GroupState.EMPTY:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is of another protocol.")
     return Opening(StreamsGroup(group_id), classic)
 
 

@@ -1,7 +1,7 @@
 """The target of a streams group: which member is to have which tasks.
 
 The first target of a group that was empty waits for more members (``streams.initial.rebalance.delay.ms``), and there is at most
-one target in each assignment interval; until then members reconcile with the last one and are told why (status 5). A topology
+one target in each assignment interval; until then members reconcile with the last one and learn why (status 5). A topology
 whose topics are not all there has no tasks. Only members whose target changes get records; that of the epoch comes last.
 """
 

@@ -10,7 +10,7 @@ from tests.unit.coordinator.group.consumer_driver import ConsumerDriver
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
 from tidelog.coordinator.group.streams.streams_answer import Answered
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsMember
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState, StreamsMember
 from tidelog.coordinator.group.streams.streams_heartbeat import StreamsBeat
 from tidelog.protocol.messages.streams_group_heartbeat import (
     KeyValue,
@@ -24,6 +24,7 @@ from tidelog.protocol.messages.streams_group_heartbeat import (
 )
 
 ANN, BOB, CID = "ann", "bob", "cid"
+DAY = 24 * 3_600_000
 IN, WORDS, COUNTS = "in", "app-words-repartition", "app-counts-changelog"
 ALL_TOPICS = {IN: 2, WORDS: 2, COUNTS: 2}
 Held = Mapping[str, list[int]]
@@ -123,3 +124,20 @@ def kinds(records: list[GroupRecord]) -> list[int]:
 
 def endpoint(host: str, port: int) -> RequestEndpoint:
     return RequestEndpoint(host, port)
+
+
+def pair(driver: StreamsDriver) -> None:
+    """``ann`` and ``bob`` have one partition of each subtopology, both at epoch 3."""
+    driver.enter_streams(ANN)
+    driver.enter_streams(BOB)
+    driver.streams_beat(ANN, 2)
+    kept = driver.runner(ANN).assigned.plain().active
+    driver.streams_beat(ANN, 2, ({key: sorted(found) for key, found in kept.items()}, {}))
+    driver.streams_beat(BOB, 3)
+    assert {driver.runner(each).epoch for each in (ANN, BOB)} == {3}
+    assert driver.streams().state is StreamsGroupState.STABLE
+
+
+def at_interval(interval_ms: int) -> GroupSettings:
+    """``AT_ONCE``, but for the time between two targets."""
+    return AT_ONCE._replace(streams_assignment_interval=AT_ONCE.streams_assignment_interval._replace(value=interval_ms))

@@ -18,12 +18,10 @@ from tests.unit.coordinator.group.streams.streams_driver import (
     WORDS,
     StreamsDriver,
     active,
-    endpoint,
     kinds,
     statuses,
     word_count,
 )
-from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.streams.streams_group import StreamsGroupState
 from tidelog.model.errors import ErrorCode
 
@@ -56,45 +54,6 @@ def test_a_new_coordinator_does_not_rebalance() -> None:
     written = len(driver.log)
     answer = driver.streams_beat(ANN, 2, ({"0": [0, 1], "1": [0, 1]}, {}))
     assert (answer.member_epoch, driver.log[written:]) == (2, [])
-
-
-def test_the_first_assignment_waits_for_more_members() -> None:
-    driver = StreamsDriver(GroupSettings())
-    first = driver.enter_streams(ANN)
-    assert (first.member_epoch, active(first), statuses(first)) == (1, {}, [5])
-    assert driver.streams().state is StreamsGroupState.ASSIGNING
-    driver.advance(2_000)
-    assert statuses(driver.enter_streams(BOB)) == [5]
-    written = len(driver.log)
-    driver.advance(1_000)
-    assert kinds(driver.log[written:]) == [21, 21, 20], "one target for both"
-    told = driver.streams_beat(ANN, 1), driver.streams_beat(BOB, 1)
-    assert [answer.member_epoch for answer in told] == [3, 3]
-    assert sorted(len(tasks) for answer in told for tasks in (active(answer) or {}).values()) == [1, 1, 1, 1]
-
-
-def test_the_wait_ends_without_a_target_when_the_member_left_meanwhile() -> None:
-    driver = StreamsDriver(GroupSettings())
-    driver.enter_streams(ANN)
-    driver.streams_beat(ANN, -1)
-    written = len(driver.log)
-    driver.advance(5_000)
-    assert driver.log[written:] == []
-    assert statuses(driver.enter_streams(BOB)) == [5], "the next member of the empty group waits again"
-
-
-def test_targets_are_an_interval_apart() -> None:
-    driver = StreamsDriver(replace_interval(1_000))
-    driver.enter_streams(ANN)
-    later = driver.enter_streams(BOB)
-    assert (later.member_epoch, statuses(later)) == (2, [5])
-    driver.advance(1_000)
-    after = driver.streams_beat(BOB, 2)
-    assert (after.member_epoch, statuses(after)) == (3, [])
-
-
-def replace_interval(interval_ms: int) -> GroupSettings:
-    return AT_ONCE._replace(streams_assignment_interval=AT_ONCE.streams_assignment_interval._replace(value=interval_ms))
 
 
 def test_internal_topics_are_ordered_and_the_group_is_ready_when_they_exist() -> None:
@@ -153,41 +112,6 @@ def test_changed_metadata_raise_the_epoch_and_unchanged_ones_do_not() -> None:
     assert driver.streams_beat(ANN, 2, client_tags=[]).member_epoch == 2
     assert driver.streams_beat(ANN, 2, rack_id="r1").member_epoch == 3
     assert driver.runner(ANN).rack_id == "r1"
-
-
-def test_a_change_of_the_groups_standbys_raises_the_epoch_once() -> None:
-    driver = StreamsDriver()
-    driver.enter_streams(ANN)
-    driver.configure("g", streams_num_standby_replicas="1")
-    assert driver.streams_beat(ANN, 2).member_epoch == 3
-    assert driver.streams_beat(ANN, 3).member_epoch == 3
-    driver.restart()
-    assert driver.streams_beat(ANN, 3).member_epoch == 3
-
-
-def test_a_shutdown_is_told_to_all_until_the_group_is_empty() -> None:
-    driver = StreamsDriver()
-    driver.enter_streams(ANN)
-    driver.enter_streams(BOB)
-    assert statuses(driver.streams_beat(ANN, 2, shutdown_application=True)) == [4]
-    assert 4 in statuses(driver.streams_beat(BOB, 3))
-    driver.streams_beat(ANN, -1)
-    assert 4 in statuses(driver.streams_beat(BOB, 3))
-    driver.streams_beat(BOB, -1)
-    assert statuses(driver.enter_streams(ANN)) == []
-
-
-def test_endpoints_are_told_by_member_when_they_changed() -> None:
-    driver = StreamsDriver()
-    first = driver.enter_streams(ANN, "p", user_endpoint=endpoint("h", 1))
-    assert first.partitions_by_user_endpoint is not None
-    (entry,) = first.partitions_by_user_endpoint
-    assert (entry.user_endpoint.host, entry.user_endpoint.port) == ("h", 1)
-    assert {each.topic: each.partitions for each in entry.active_partitions} == {IN: [0, 1], WORDS: [0, 1]}
-    known = first.endpoint_information_epoch
-    assert driver.streams_beat(ANN, 2, endpoint_information_epoch=known).partitions_by_user_endpoint is None
-    second = driver.enter_streams(BOB, "p", user_endpoint=endpoint("h", 1), endpoint_information_epoch=known)
-    assert len(second.partitions_by_user_endpoint or ()) == 2, "one entry for each thread"
 
 
 def test_a_full_group_takes_no_more_members() -> None:

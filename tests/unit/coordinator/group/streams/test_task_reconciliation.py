@@ -11,7 +11,7 @@ from tidelog.coordinator.group.streams.owned_tasks import NOTHING_OWNED, OwnedTa
 from tidelog.coordinator.group.streams.streams_group import MemberState, StreamsMember
 from tidelog.coordinator.group.streams.task_holders import TaskHolders
 from tidelog.coordinator.group.streams.task_reconciliation import Target, reconcile
-from tidelog.coordinator.group.streams.tasks import NO_TASKS, TaskId, Tasks
+from tidelog.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from tidelog.model.errors import ErrorCode, KafkaError
 
 STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_TASKS, MemberState.UNRELEASED_TASKS
@@ -121,10 +121,3 @@ def test_a_member_in_an_unknown_state_joins_again() -> None:
             reconcile(strange, Target(4, tasks({"0": [0]}), held()), reported)
         assert refused.value.code is ErrorCode.FENCED_MEMBER_EPOCH
     assert reconcile(strange, Target(4, tasks({"0": [0]}), held()), NO_TASKS).state is STABLE
-
-
-def test_holders_forget_what_a_member_gave_up() -> None:
-    holders = held(("a", "p", tasks({"0": [0]}, {"0": [1]})), ("b", "p", tasks({}, {"0": [1]})))
-    holders.drop("a", tasks({"0": [0]}, {"0": [1]}))
-    assert not holders.is_active(TaskId("0", 0))
-    assert holders.is_in_process(TaskId("0", 1), "p"), "the other thread still has it"

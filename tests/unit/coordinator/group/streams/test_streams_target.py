@@ -1,0 +1,60 @@
+"""When a streams group gets a new target."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.group.streams.streams_driver import (
+    ANN,
+    BOB,
+    StreamsDriver,
+    active,
+    at_interval,
+    kinds,
+    statuses,
+)
+from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.coordinator.group.streams.streams_group import StreamsGroupState
+
+
+def test_the_first_assignment_waits_for_more_members() -> None:
+    driver = StreamsDriver(GroupSettings())
+    first = driver.enter_streams(ANN)
+    assert (first.member_epoch, active(first), statuses(first)) == (1, {}, [5])
+    assert driver.streams().state is StreamsGroupState.ASSIGNING
+    driver.advance(2_000)
+    assert statuses(driver.enter_streams(BOB)) == [5]
+    written = len(driver.log)
+    driver.advance(1_000)
+    assert kinds(driver.log[written:]) == [21, 21, 20], "one target for both"
+    told = driver.streams_beat(ANN, 1), driver.streams_beat(BOB, 1)
+    assert [answer.member_epoch for answer in told] == [3, 3]
+    assert sorted(len(tasks) for answer in told for tasks in (active(answer) or {}).values()) == [1, 1, 1, 1]
+
+
+def test_the_wait_ends_without_a_target_when_the_member_left_meanwhile() -> None:
+    driver = StreamsDriver(GroupSettings())
+    driver.enter_streams(ANN)
+    driver.streams_beat(ANN, -1)
+    written = len(driver.log)
+    driver.advance(5_000)
+    assert driver.log[written:] == []
+    assert statuses(driver.enter_streams(BOB)) == [5], "the next member of the empty group waits again"
+
+
+def test_targets_are_an_interval_apart() -> None:
+    driver = StreamsDriver(at_interval(1_000))
+    driver.enter_streams(ANN)
+    later = driver.enter_streams(BOB)
+    assert (later.member_epoch, statuses(later)) == (2, [5])
+    driver.advance(1_000)
+    after = driver.streams_beat(BOB, 2)
+    assert (after.member_epoch, statuses(after)) == (3, [])
+
+
+def test_a_change_of_the_groups_standbys_raises_the_epoch_once() -> None:
+    driver = StreamsDriver()
+    driver.enter_streams(ANN)
+    driver.configure("g", streams_num_standby_replicas="1")
+    assert driver.streams_beat(ANN, 2).member_epoch == 3
+    assert driver.streams_beat(ANN, 3).member_epoch == 3
+    driver.restart()
+    assert driver.streams_beat(ANN, 3).member_epoch == 3
