@@ -26,7 +26,7 @@ def test_endpoints_are_told_by_member_when_they_changed() -> None:
     assert len(second.partitions_by_user_endpoint or ()) == 2, "one entry for each thread"
 
 
-def test_a_shutdown_is_told_to_all_until_the_group_is_empty() -> None:
+def test_a_shutdown_reaches_all_until_the_group_is_empty() -> None:
     driver = StreamsDriver()
     driver.enter_streams(ANN)
     driver.enter_streams(BOB)

@@ -34,7 +34,7 @@ def test_the_first_member_gets_all_tasks_and_the_records_are_in_kafkas_order() -
     assert answer.standby_tasks == answer.warmup_tasks == answer.status == []
     assert kinds(driver.log) == [19, 23, 17, 21, 20, 22]
     assert driver.streams().state is StreamsGroupState.STABLE
-    assert active(driver.streams_beat(ANN, 2)) is None, "only a change is told"
+    assert active(driver.streams_beat(ANN, 2)) is None, "only a change has tasks"
     before = driver.streams()
     driver.restart()
     after = driver.streams()
@@ -145,7 +145,7 @@ def test_the_previous_epoch_is_fine_for_a_member_that_missed_the_answer() -> Non
     assert driver.streams_beat(ANN, 2).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_a_member_that_missed_its_tasks_is_told_them_again() -> None:
+def test_a_member_that_missed_its_tasks_gets_them_again() -> None:
     driver = StreamsDriver()
     driver.enter_streams(ANN)
     driver.enter_streams(BOB)
