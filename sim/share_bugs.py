@@ -14,7 +14,7 @@ from tidelog.coordinator.share.coordinator import Answer, ShareCoordinator, Stor
 from tidelog.coordinator.share.state_batches import merged
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Reply
-from tidelog.replication.share import share_partition
+from tidelog.replication.share import acknowledging, share_partition
 from tidelog.replication.share.acknowledging import refusal
 from tidelog.replication.share.in_flight import InFlight, Span
 from tidelog.replication.share.record_state import RecordState, StateBatch
@@ -141,7 +141,7 @@ def _anyone_acknowledges() -> list[Patch]:
         holder = next((span.member for span in spans.within(max(ack.first, start), ack.last) if span.member), member)
         return refusal(spans, start, holder, ack, renews=renews)
 
-    return [(share_partition, "refusal", refuse)]
+    return [(acknowledging, "refusal", refuse)]
 
 
 def _limit_ignored() -> list[Patch]:

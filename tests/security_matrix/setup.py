@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from tests.security_matrix.case import GROUPS, TRANSACTIONAL_IDS, Cell, World
+from tests.security_matrix.case import GROUPS, LAST_IN_4_3, TRANSACTIONAL_IDS, Cell, World
 from tests.security_matrix.cases import groups, shares, tokens
 from tests.security_matrix.cases.records import batch
 from tests.security_matrix.cases.transactions import ONGOING
@@ -30,8 +30,9 @@ class Administrator:
         self._connection = Connection(port, None)
 
     def ask(self, key: ApiKey, version: int | None = None, **fields: Any) -> Any:
-        """The answer, in the newest stable version if none is given."""
-        chosen = API_FACTS[key].stable_max if version is None else version
+        """The answer, in the newest stable version that both kinds of node serve if none is given."""
+        newest = min(API_FACTS[key].stable_max, LAST_IN_4_3.get(key, API_FACTS[key].stable_max))
+        chosen = newest if version is None else version
         return self._connection.ask(key, chosen, request(key, chosen, fields))
 
     def until(self, done: Callable[[Any], bool], key: ApiKey, version: int | None = None, **fields: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.share.in_flight import InFlight, Span
@@ -24,6 +24,22 @@ def refusal(spans: InFlight, start: int, member: str, ack: Acknowledgement, *, r
     if all(span.state is RecordState.ACQUIRED and span.member == member for span in found):
         return ErrorCode.NONE
     return ErrorCode.INVALID_RECORD_STATE
+
+
+def refused(spans: InFlight, start: int, member: str, acks: Sequence[Acknowledgement], *, renews: bool) -> ErrorCode:
+    """Why ``acks`` of one partition are refused, all of them; NONE if they are not. INVALID_REQUEST when they are not in order or
+    have another number of types than one, or one for each offset."""
+    above = -1
+    for ack in acks:
+        if ack.first < above or ack.last < ack.first or len(ack.types) not in {1, ack.last - ack.first + 1}:
+            return ErrorCode.INVALID_REQUEST
+        error = refusal(spans, start, member, ack, renews=renews)
+        if ack.first == above >= start:
+            error = error or ErrorCode.INVALID_RECORD_STATE
+        above = ack.last
+        if error is not ErrorCode.NONE:
+            return error
+    return ErrorCode.NONE
 
 
 def runs(ack: Acknowledgement, start: int) -> Iterable[tuple[int, int, AckType]]:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.share.acknowledging import refusal, runs, state_batches
+from tidelog.replication.share.acknowledging import refused, runs, state_batches
 from tidelog.replication.share.acquiring import Acquisition, Want, without
 from tidelog.replication.share.dead_letters import Cause, DeadLetter, dead_letters
 from tidelog.replication.share.in_flight import Group, InFlight, Span
@@ -211,16 +211,9 @@ class SharePartition:
         """All of ``acks`` or none. INVALID_RECORD_STATE (121) for records that the member does not hold, INVALID_REQUEST (42) for
         offsets beyond what was delivered. Records below the start are ignored: they were given up meanwhile."""
         limits = self._limits()
-        above = -1
-        for ack in acks:
-            if ack.first < above or ack.last < ack.first or len(ack.types) not in {1, ack.last - ack.first + 1}:
-                return ErrorCode.INVALID_REQUEST
-            error = refusal(self._spans, self._start, member, ack, renews=limits.renews)
-            if ack.first == above >= self._start:
-                error = error or ErrorCode.INVALID_RECORD_STATE
-            above = ack.last
-            if error is not ErrorCode.NONE:
-                return error
+        error = refused(self._spans, self._start, member, acks, renews=limits.renews)
+        if error is not ErrorCode.NONE:
+            return error
         mark = object()
         changed: list[Span] = []
         rejected: list[Span] = []

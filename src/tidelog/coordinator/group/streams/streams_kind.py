@@ -97,9 +97,8 @@ class StreamsKind:
             for partition in topic.partitions
             if not self._too_long(partition.committed_metadata)
         )
-        error = streams_commit_check.commit_error(group, request.member_id, request.generation_id, None, partitions)
-        # Producers know only generations.
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+        epoch = request.generation_id_or_member_epoch
+        return streams_commit_check.commit_error(group, request.member_id, epoch, None, partitions)
 
     def _too_long(self, metadata: str | None) -> bool:
         return is_too_long(metadata or "", self._c.settings.offset_metadata_max_bytes)

@@ -45,19 +45,20 @@ def test_transactional_commits_get_the_errors_of_generations() -> None:
     driver = StreamsDriver()
     driver.enter_streams(ANN)
 
-    def commit(member: str, epoch: int) -> int:
+    def commit(member: str, epoch: int, version: int = 5) -> int:
         token = driver.token()
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
         request = TxnOffsetCommitRequest(
-            transactional_id="t", group_id="g", member_id=member, generation_id=epoch,
+            transactional_id="t", group_id="g", member_id=member, generation_id_or_member_epoch=epoch,
             topics=[TxnOffsetCommitRequestTopic(name=IN, partitions=[partition])],
         )  # fmt: skip
-        outcome = driver.machine.offsets.commit_transactional(token, request, driver.now)
+        outcome = driver.machine.offsets.commit_transactional(token, request, driver.now, version)
         return int(outcome.replies[0].response.topics[0].partitions[0].error_code)
 
     assert commit(ANN, 2) == 0
     assert commit("", -1) == 0, "a producer that names no member"
     assert commit(ANN, 3) == ErrorCode.ILLEGAL_GENERATION
+    assert commit(ANN, 3, version=6) == ErrorCode.STALE_MEMBER_EPOCH
     assert commit("dan", 2) == ErrorCode.UNKNOWN_MEMBER_ID
 
 

@@ -1,4 +1,4 @@
-"""Who has which task of a streams group."""
+"""The holder of each task of a streams group."""
 
 from __future__ import annotations
 
