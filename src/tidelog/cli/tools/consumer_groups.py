@@ -13,6 +13,7 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import group_actions
 from tidelog.model.printable import printable
 
 NAME = "consumer-groups"
@@ -57,18 +58,11 @@ FILE = click.Path(exists=True, dir_okay=False)
 def command(list_: bool, **flags: Any) -> None:
     """List and describe consumer groups, move their offsets, delete them."""
     flags["list"] = list_
-    chosen = [action for action in ACTIONS if flags[action] not in {None, False}]
-    if len(chosen) != 1:
-        names = ", ".join(f"--{action.replace('_', '-')}" for action in ACTIONS)
-        refusal.usage(f"Give one action: {names}")
-    (action,) = chosen
+    action = group_actions.one_action(ACTIONS, flags)
     _check(action, flags)
     if action == "validate_regex":
         _validate(flags["validate_regex"])
         return
-    refusal.required(flags["bootstrap_server"])
-    from tidelog.cli.admin_session import AdminSession
-
     act = {
         "list": _list,
         "describe": _describe,
@@ -76,18 +70,13 @@ def command(list_: bool, **flags: Any) -> None:
         "reset_offsets": _reset,
         "delete_offsets": _delete_offsets,
     }[action]
-    with (
-        refusal.one_line("Error: "),
-        AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
-    ):
-        good = act(session, flags)
-    sys.exit(0 if good else 1)
+    group_actions.act(act, flags)
 
 
 def _check(action: str, flags: dict[str, Any]) -> None:
     """Checks the flags that the action requires or excludes."""
     if action in {"describe", "delete", "reset_offsets"} and bool(flags["group"]) == flags["all_groups"]:
-        refusal.usage(f"--{action.replace('_', '-')} needs either --group or --all-groups")
+        refusal.usage(f"{group_actions.flag(action)} needs either --group or --all-groups")
     if flags["type_"] is not None and action != "list":
         refusal.usage("Option [type] can only be used with [list]")
     if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
@@ -98,8 +87,7 @@ def _check(action: str, flags: dict[str, Any]) -> None:
         return
     if flags["dry_run"] and flags["execute"]:
         refusal.usage("Option [reset-offsets] only accepts one of [execute], [dry-run]")
-    targets = [name for name in TARGETS if flags[name] not in {None, False}]
-    if len(targets) != 1:
+    if len(group_actions.chosen(TARGETS, flags)) != 1:
         names = ", ".join(f"[{name.replace('_', '-')}]" for name in TARGETS)
         refusal.usage(f"Option '[reset-offsets]' requires one of the following scenarios: {names}")
     if not flags["from_file"] and bool(flags["topic"]) == flags["all_topics"]:
@@ -205,9 +193,7 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
     if not failed:
         print(f"Deletion of requested consumer groups ({names}) was successful.")
         return True
-    print("\nError: These groups are still there:")
-    for group_id, reason in failed.items():
-        print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
+    group_actions.print_kept("groups", failed)
     if done:
         print(f"\nThese consumer groups were deleted successfully: {names}")
     return False
@@ -218,7 +204,7 @@ def _reset(session: Any, flags: dict[str, Any]) -> bool:
 
     from tidelog.cli.tools import group_state, offset_reset
 
-    (chosen,) = (name for name in TARGETS if flags[name] not in {None, False})
+    (chosen,) = group_actions.chosen(TARGETS, flags)
     target = offset_reset.Target(chosen.replace("_", "-"), str(flags[chosen]))
     groups = _groups(session, flags)
     now_ms = round(time.time() * 1000)  # noqa: TID251
@@ -243,45 +229,13 @@ def _reset(session: Any, flags: dict[str, Any]) -> bool:
             {"group": group_id, "topic": topic, "partition": index, "new_offset": offset}
             for (topic, index), offset in sorted(new.items())
         ]
-    _print_reset(rows, flags, several=len(groups) > 1)
+    group_actions.print_new_offsets(rows, flags, several=len(groups) > 1)
     return good
-
-
-def _print_reset(rows: list[columns.Row], flags: dict[str, Any], *, several: bool) -> None:
-    if flags["output"] == "json":
-        print(columns.as_json(rows))
-    elif flags["export"]:
-        for row in rows:
-            print(",".join(str(value) for name, value in row.items() if several or name != "group"))
-    else:
-        shown = [
-            columns.Column("GROUP", "group", 15),
-            columns.Column("TOPIC", "topic", 15),
-            columns.Column("PARTITION", "partition", 10),
-            columns.Column("NEW-OFFSET", "new_offset", 0, pad=False),
-        ]
-        print("\n" + columns.table(shown, rows))
 
 
 def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
-    from tidelog.cli.tools.group_report import delete_offsets
-
     (group_id,) = flags["group"]
-    code, rows = delete_offsets(session, group_id, flags["topic"])
-    good = all(row["status"] == "Successful" for row in rows) and not code
-    if code:
-        print(f"Error: {refusal.error_text(code)}")
-    elif good:
-        print(f"Request succeeded for deleting offsets from group {group_id}.")
-    else:
-        print("Error: Some offsets are still there; STATUS below says why.")
-    shown = [
-        columns.Column("TOPIC", "topic", 15),
-        columns.Column("PARTITION", "partition", 10),
-        columns.Column("STATUS", "status", 15),
-    ]
-    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
-    return good
+    return group_actions.delete_offsets(session, group_id, flags["topic"], flags)
 
 
 def main() -> None:

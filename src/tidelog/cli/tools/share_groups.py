@@ -13,6 +13,8 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import group_actions
+from tidelog.cli.tools.group_actions import flag, named_groups, states_by_group
 from tidelog.model.printable import printable
 
 NAME = "share-groups"
@@ -47,14 +49,8 @@ STATES = ("Empty", "Stable", "Dead")
 def command(list_: bool, **flags: Any) -> None:
     """List and describe share groups, move their start offsets, delete them."""
     flags["list"] = list_
-    chosen = [action for action in ACTIONS if flags[action]]
-    if len(chosen) != 1:
-        refusal.usage(f"Give one action: {', '.join(_flag(action) for action in ACTIONS)}")
-    (action,) = chosen
+    action = group_actions.one_action(ACTIONS, flags)
     _check(action, flags)
-    refusal.required(flags["bootstrap_server"])
-    from tidelog.cli.admin_session import AdminSession
-
     act = {
         "list": _list,
         "describe": _describe,
@@ -62,30 +58,14 @@ def command(list_: bool, **flags: Any) -> None:
         "reset_offsets": _reset,
         "delete_offsets": _delete_offsets,
     }[action]
-    with (
-        refusal.one_line("Error: "),
-        AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
-    ):
-        good = act(session, flags)
-    sys.exit(0 if good else 1)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    group_actions.act(act, flags)
 
 
 def _check(action: str, flags: dict[str, Any]) -> None:
     """Checks the flags that the action requires or excludes."""
     if action in {"describe", "delete"} and bool(flags["group"]) == flags["all_groups"]:
-        refusal.usage(f"{_flag(action)} needs either --group or --all-groups")
-    if flags["state"] is not None and action not in {"list", "describe"}:
-        refusal.usage("--state goes with --list or --describe.")
-    if action == "describe" and flags["state"]:
-        refusal.usage("--state takes values only with --list.")
-    if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
-        refusal.usage("--describe shows one thing: --members, --offsets or --state")
-    if action != "describe" and (flags["members"] or flags["offsets"] or flags["verbose"]):
-        refusal.usage("--members, --offsets and --verbose go with --describe.")
+        refusal.usage(f"{flag(action)} needs either --group or --all-groups")
+    group_actions.check_shown(action, flags)
     if action == "delete" and flags["topic"]:
         refusal.usage("--delete removes the whole group; for one --topic there is --delete-offsets.")
     if action == "delete_offsets" and (len(flags["group"]) != 1 or not flags["topic"]):
@@ -101,35 +81,12 @@ def _check_reset(flags: dict[str, Any]) -> None:
         refusal.usage("--reset-offsets needs either --execute or --dry-run")
     if bool(flags["topic"]) == flags["all_topics"]:
         refusal.usage("Say which offsets to reset: --topic or --all-topics.")
-    if len([name for name in TARGETS if flags[name]]) != 1:
-        refusal.usage(f"--reset-offsets needs one of {', '.join(map(_flag, TARGETS))}")
-
-
-def _listed(session: Any) -> dict[str, str]:
-    """The states of all share groups."""
-    from tidelog.cli.tools.group_state import list_groups
-
-    found = list_groups(session)
-    return {group.group_id: group.group_state for group in found if (group.group_type or "").lower() == "share"}
-
-
-def _groups(session: Any, flags: dict[str, Any]) -> list[str]:
-    return list(_listed(session)) if flags["all_groups"] else sorted(set(flags["group"]))
+    if len(group_actions.chosen(TARGETS, flags)) != 1:
+        refusal.usage(f"--reset-offsets needs one of {', '.join(map(flag, TARGETS))}")
 
 
 def _list(session: Any, flags: dict[str, Any]) -> bool:
-    states = {word.strip().lower() for word in (flags["state"] or "").split(",") if word.strip()}
-    if states - {state.lower() for state in STATES}:
-        refusal.usage(f"Share groups have no state '{flags['state']}'. Those they have: {', '.join(STATES)}")
-    rows = [{"group": group_id, "state": state} for group_id, state in _listed(session).items()]
-    rows = [row for row in rows if not states or row["state"].lower() in states]
-    if flags["output"] == "json":
-        print(columns.as_json(rows))
-    elif flags["state"] is None:
-        print("\n".join(printable(row["group"]) for row in rows), end="\n" if rows else "")
-    else:
-        print(columns.table([columns.Column("GROUP", "group", 15), columns.Column("STATE", "state", 0, pad=False)], rows))
-    return True
+    return group_actions.print_groups(session, "share", STATES, flags)
 
 
 def _describe(session: Any, flags: dict[str, Any]) -> bool:
@@ -138,7 +95,7 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
 
     kind = "members" if flags["members"] else "state" if flags["state"] is not None else "offsets"
     shown: list[columns.Row] = []
-    for group_id in _groups(session, flags):
+    for group_id in named_groups(session, "share", flags):
         group = session.run(share_groups.describe(group_id))
         listed, rows = {"members": report.members, "state": report.states, "offsets": report.offsets}[kind](
             session, group, flags["verbose"]
@@ -160,10 +117,10 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
 def _delete(session: Any, flags: dict[str, Any]) -> bool:
     from tidelog.client.admin import groups
 
-    states = _listed(session)
+    states = states_by_group(session, "share")
     failed: dict[str, str] = {}
     done = []
-    for group_id in _groups(session, flags):
+    for group_id in named_groups(session, "share", flags):
         if group_id not in states:
             failed[group_id] = "it is no share group"
             continue
@@ -173,33 +130,18 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
             failed[group_id] = str(error)
         else:
             done.append(group_id)
-    names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
-    if not failed:
-        print(f"Deleted share groups: {names}")
-        return True
-    print("\nError: These share groups are still there:")
-    for group_id, reason in failed.items():
-        print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
-    if done:
-        print(f"\nDeleted share groups: {names}")
-    return False
+    return group_actions.print_deleted("share", done, failed)
 
 
 def _reset(session: Any, flags: dict[str, Any]) -> bool:
     from tidelog.cli.tools import share_group_report as report
 
     (group_id,) = flags["group"]
-    (target,) = (name for name in TARGETS if flags[name])
+    (target,) = group_actions.chosen(TARGETS, flags)
     rows, failed = report.reset(
         session, group_id, target.replace("_", "-"), str(flags[target]), flags["topic"], execute=flags["execute"]
     )
-    shown = [
-        columns.Column("GROUP", "group", 15),
-        columns.Column("TOPIC", "topic", 15),
-        columns.Column("PARTITION", "partition", 10),
-        columns.Column("NEW-OFFSET", "new_offset", 0, pad=False),
-    ]
-    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
+    group_actions.print_new_offsets(rows, flags)
     for name, reason in failed.items():
         print(f"Error: {name}: {reason}", file=sys.stderr)
     return not failed

@@ -14,6 +14,8 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import group_actions
+from tidelog.cli.tools.group_actions import flag, named_groups, states_by_group
 from tidelog.model.printable import printable
 
 NAME = "streams-groups"
@@ -61,14 +63,8 @@ FILE = click.Path(exists=True, dir_okay=False)
 def command(list_: bool, **flags: Any) -> None:
     """List and describe streams groups, move their offsets, delete them."""
     flags["list"] = list_
-    chosen = [action for action in ACTIONS if flags[action]]
-    if len(chosen) != 1:
-        refusal.usage(f"Give one action: {', '.join(_flag(action) for action in ACTIONS)}")
-    (action,) = chosen
+    action = group_actions.one_action(ACTIONS, flags)
     _check(action, flags)
-    refusal.required(flags["bootstrap_server"])
-    from tidelog.cli.admin_session import AdminSession
-
     act = {
         "list": _list,
         "describe": _describe,
@@ -76,30 +72,14 @@ def command(list_: bool, **flags: Any) -> None:
         "reset_offsets": _reset,
         "delete_offsets": _delete_offsets,
     }[action]
-    with (
-        refusal.one_line("Error: "),
-        AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
-    ):
-        good = act(session, flags)
-    sys.exit(0 if good else 1)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    group_actions.act(act, flags)
 
 
 def _check(action: str, flags: dict[str, Any]) -> None:
     """Checks the flags that the action requires or excludes."""
     if action in {"describe", "delete", "reset_offsets"} and bool(flags["group"]) == flags["all_groups"]:
-        refusal.usage(f"{_flag(action)} needs either --group or --all-groups")
-    if flags["state"] is not None and action not in {"list", "describe"}:
-        refusal.usage("--state goes with --list or --describe.")
-    if action == "describe" and flags["state"]:
-        refusal.usage("--state takes values only with --list.")
-    if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
-        refusal.usage("--describe shows one thing: --members, --offsets or --state")
-    if action != "describe" and (flags["members"] or flags["offsets"] or flags["verbose"]):
-        refusal.usage("--members, --offsets and --verbose go with --describe.")
+        refusal.usage(f"{flag(action)} needs either --group or --all-groups")
+    group_actions.check_shown(action, flags)
     if action == "delete" and (flags["input_topic"] or flags["all_input_topics"]):
         refusal.usage("--delete removes the whole group; for one --input-topic there is --delete-offsets.")
     if action == "delete_offsets" and (len(flags["group"]) != 1 or bool(flags["input_topic"]) == flags["all_input_topics"]):
@@ -117,37 +97,14 @@ def _check(action: str, flags: dict[str, Any]) -> None:
 def _check_reset(flags: dict[str, Any]) -> None:
     if flags["dry_run"] == flags["execute"]:
         refusal.usage("--reset-offsets needs either --execute or --dry-run")
-    if len([name for name in TARGETS if flags[name] not in {None, False}]) != 1:
-        refusal.usage(f"--reset-offsets needs one of {', '.join(map(_flag, TARGETS))}")
+    if len(group_actions.chosen(TARGETS, flags)) != 1:
+        refusal.usage(f"--reset-offsets needs one of {', '.join(map(flag, TARGETS))}")
     if not flags["from_file"] and bool(flags["input_topic"]) == flags["all_input_topics"]:
         refusal.usage("Say which offsets to reset: --input-topic or --all-input-topics.")
 
 
-def _listed(session: Any) -> dict[str, str]:
-    """The states of all streams groups."""
-    from tidelog.cli.tools.group_state import list_groups
-
-    found = list_groups(session)
-    return {group.group_id: group.group_state for group in found if (group.group_type or "").lower() == "streams"}
-
-
-def _groups(session: Any, flags: dict[str, Any]) -> list[str]:
-    return list(_listed(session)) if flags["all_groups"] else sorted(set(flags["group"]))
-
-
 def _list(session: Any, flags: dict[str, Any]) -> bool:
-    states = {word.strip().lower() for word in (flags["state"] or "").split(",") if word.strip()}
-    if states - {state.lower() for state in STATES}:
-        refusal.usage(f"Streams groups have no state '{flags['state']}'. Those they have: {', '.join(STATES)}")
-    rows = [{"group": group_id, "state": state} for group_id, state in _listed(session).items()]
-    rows = [row for row in rows if not states or row["state"].lower() in states]
-    if flags["output"] == "json":
-        print(columns.as_json(rows))
-    elif flags["state"] is None:
-        print("\n".join(printable(row["group"]) for row in rows), end="\n" if rows else "")
-    else:
-        print(columns.table([columns.Column("GROUP", "group", 15), columns.Column("STATE", "state", 0, pad=False)], rows))
-    return True
+    return group_actions.print_groups(session, "streams", STATES, flags)
 
 
 def _describe(session: Any, flags: dict[str, Any]) -> bool:
@@ -156,7 +113,7 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
 
     kind = "members" if flags["members"] else "state" if flags["state"] is not None else "offsets"
     shown: list[columns.Row] = []
-    for group_id in _groups(session, flags):
+    for group_id in named_groups(session, "streams", flags):
         group = session.run(streams_groups.describe(group_id))
         listed, rows = {"members": report.members, "state": report.states, "offsets": report.offsets}[kind](
             session, group, flags["verbose"]
@@ -177,11 +134,11 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
     from tidelog.cli.tools import streams_group_report as report
     from tidelog.client.admin import groups
 
-    states = _listed(session)
+    states = states_by_group(session, "streams")
     failed: dict[str, str] = {}
     done = []
     good = True
-    for group_id in _groups(session, flags):
+    for group_id in named_groups(session, "streams", flags):
         if group_id not in states:
             failed[group_id] = "it is no streams group"
             continue
@@ -193,16 +150,7 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
         else:
             done.append(group_id)
             good = _delete_topics(session, internal) and good
-    names = ", ".join(f"'{printable(group_id)}'" for group_id in done)
-    if not failed:
-        print(f"Deleted streams groups: {names}")
-        return good
-    print("\nError: These streams groups are still there:")
-    for group_id, reason in failed.items():
-        print(f"* Group '{printable(group_id)}' could not be deleted due to: {reason}")
-    if done:
-        print(f"\nDeleted streams groups: {names}")
-    return False
+    return group_actions.print_deleted("streams", done, failed) and good
 
 
 def _delete_topics(session: Any, topics: list[str]) -> bool:
@@ -226,9 +174,9 @@ def _reset(session: Any, flags: dict[str, Any]) -> bool:
     from tidelog.cli.tools import offset_reset
     from tidelog.cli.tools import streams_group_report as report
 
-    (chosen,) = (name for name in TARGETS if flags[name] not in {None, False})
+    (chosen,) = group_actions.chosen(TARGETS, flags)
     target = offset_reset.Target(chosen.replace("_", "-"), str(flags[chosen]))
-    groups = _groups(session, flags)
+    groups = named_groups(session, "streams", flags)
     now_ms = round(time.time() * 1000)  # noqa: TID251
     rows: list[columns.Row] = []
     good = True
@@ -245,44 +193,17 @@ def _reset(session: Any, flags: dict[str, Any]) -> bool:
             {"group": group_id, "topic": topic, "partition": index, "new_offset": offset}
             for (topic, index), offset in sorted(new.items())
         ]
-    if flags["output"] == "json":
-        print(columns.as_json(rows))
-    elif flags["export"]:
-        for row in rows:
-            print(",".join(str(value) for name, value in row.items() if len(groups) > 1 or name != "group"))
-    else:
-        shown = [
-            columns.Column("GROUP", "group", 30),
-            columns.Column("TOPIC", "topic", 30),
-            columns.Column("PARTITION", "partition", 10),
-            columns.Column("NEW-OFFSET", "new_offset", 0, pad=False),
-        ]
-        print("\n" + columns.table(shown, rows))
+    group_actions.print_new_offsets(rows, flags, several=len(groups) > 1, width=30)
     return good
 
 
 def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
     from tidelog.cli.tools import streams_group_report as report
-    from tidelog.cli.tools.group_report import delete_offsets
     from tidelog.client.admin import streams_groups
 
     (group_id,) = flags["group"]
     group = session.run(streams_groups.describe(group_id))
-    code, rows = delete_offsets(session, group_id, report.input_topics(session, group, flags["input_topic"]))
-    good = all(row["status"] == "Successful" for row in rows) and not code
-    if code:
-        print(f"Error: {refusal.error_text(code)}")
-    elif good:
-        print(f"Request succeeded for deleting offsets from group {group_id}.")
-    else:
-        print("Error: Some offsets are still there; STATUS below says why.")
-    shown = [
-        columns.Column("TOPIC", "topic", 15),
-        columns.Column("PARTITION", "partition", 10),
-        columns.Column("STATUS", "status", 15),
-    ]
-    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
-    return good
+    return group_actions.delete_offsets(session, group_id, report.input_topics(session, group, flags["input_topic"]), flags)
 
 
 def main() -> None:
