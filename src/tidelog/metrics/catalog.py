@@ -215,7 +215,7 @@ STREAMS_GROUPS = _gauge(
     "kafka_server_group_coordinator_metrics_streams_group_count", "Streams groups that this node coordinates.", "state"
 )
 STREAMS_REBALANCES = _counter(
-    "kafka_server_group_coordinator_metrics_streams_group_rebalance_count",
+    "kafka_server_group_coordinator_metrics_streams_group_rebalances_total",
     "Heartbeats of members of streams groups that raised the epoch of their group.",
 )
 

@@ -143,7 +143,7 @@ def test_a_version_that_is_not_served_is_a_violation_that_names_the_range() -> N
         Dispatcher(world.broker, world.broker.apis).handle(world.session(), request)
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767])
+@pytest.mark.parametrize("version", [6, 99, 32767])
 def test_only_api_versions_is_answered_at_an_unknown_version_with_a_body_of_version_zero(version: int) -> None:
     world = NodeWorld()
     request = frame(ApiVersionsRequest(), 4)
@@ -151,10 +151,10 @@ def test_only_api_versions_is_answered_at_an_unknown_version_with_a_body_of_vers
     data = joined(Dispatcher(world.broker, world.broker.apis).handle(world.session(), request))
     response = ApiVersionsResponse.decode(data[4:], 0)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert (18, 0, 4) in [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
+    assert (18, 0, 5) in [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_api_versions_is_answered_with_a_plain_header_at_every_version(version: int) -> None:
     world = NodeWorld()
     request = frame(ApiVersionsRequest(client_software_name="x", client_software_version="1"), version)
