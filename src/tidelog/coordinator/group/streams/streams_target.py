@@ -55,7 +55,8 @@ def next_target(c: Coordination, group: StreamsGroup, plan: Plan, now_ms: int, *
     if group.assignment_epoch >= plan.epoch:
         return NextTarget(group.assignment_epoch, group.target)
     interval_ms = assignment_interval_ms(c, group.group_id)
-    if group.assignment_ms and interval_ms and now_ms < group.assignment_ms + interval_ms:
+    # Another coordinator, whose clock was ahead, may have computed the last one.
+    if group.assignment_ms and 0 <= now_ms - group.assignment_ms < interval_ms:
         return NextTarget(group.assignment_epoch, group.target, delayed=INTERVAL)
     return _computed(c, group, plan, now_ms)
 

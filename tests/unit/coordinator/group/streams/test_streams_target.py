@@ -86,3 +86,11 @@ def test_more_tasks_than_fit_into_the_records_of_all_members_are_not_assigned(mo
     assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "400 tasks" in (refused.error_message or "")
     assert driver.log == []
+
+
+def test_a_target_of_a_coordinator_whose_clock_was_ahead_delays_no_other() -> None:
+    driver = StreamsDriver(at_interval(1_000))
+    driver.enter_streams(ANN)
+    driver.now -= 3_600_000
+    driver.restart()
+    assert statuses(driver.enter_streams(BOB)) == []
