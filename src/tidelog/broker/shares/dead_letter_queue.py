@@ -168,7 +168,9 @@ class DeadLetterQueue:
         while not copied.is_over:
             if not await self._read(partition, copied):
                 copied.give_up()
-        return plan_round(given_up, offset, min(letter.last, copied.next_offset - 1), copied.records, max_bytes, now_ms)
+        # A topic whose max.message.bytes is 0 has room for nothing: it refuses the first one, and no other topic suffers for it.
+        upto = max(offset, min(letter.last, copied.next_offset - 1))
+        return plan_round(given_up, offset, upto, copied.records, max_bytes, now_ms)
 
     async def _read(self, partition: Partition, copied: Copied) -> bool:
         """Reads on. False when nothing was found: the log does not have it any more, or this broker does not lead it."""

@@ -141,6 +141,14 @@ def test_a_long_range_goes_in_rounds() -> None:
     assert counted(world) == (5, len(world.asked), 0)
 
 
+def test_a_topic_that_takes_no_batch_gets_one_dead_letter_at_a_time_and_refuses_them_itself() -> None:
+    world = World()
+    world.settings.copies = True
+    world.host.image.configs[TOPIC_RESOURCE, QUEUE]["max.message.bytes"] = "0"
+    world.write()
+    assert [[each.value for each in records] for records in world.sent()] == [[None]] * 5
+
+
 @pytest.mark.parametrize(
     "passing",
     [ErrorCode.NOT_LEADER_OR_FOLLOWER, KafkaError(ErrorCode.NETWORK_EXCEPTION), KafkaError(ErrorCode.REQUEST_TIMED_OUT)],
