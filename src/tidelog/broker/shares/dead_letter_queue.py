@@ -94,7 +94,7 @@ class DeadLetterQueue:
                     counts.records += len(sending.round.records)
                     offset, attempts, pause_s = sending.round.next_offset, 0, FIRST_PAUSE_S
                     continue
-                why, again = f"broker {found.leader} answered {error.name} for {found.topic}-{found.index}", error.retriable
+                why, again = f"broker {found.leader} answered {error.name} for {found.topic}-{found.partition}", error.retriable
             else:
                 why, again = found, True
             attempts += 1
