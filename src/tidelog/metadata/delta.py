@@ -1,6 +1,6 @@
 """Applies metadata records to an image: the only place where the cluster's durable state changes.
 
-``ClusterDelta`` accepts every record type of Kafka 4.3. It records what changed, for the replica manager and the config
+``ClusterDelta`` accepts every record type of Kafka 4.4. It records what changed, for the replica manager and the config
 listeners, and copies only the dictionaries it writes to. Topics, registrations and security have deltas of their own. Records
 between BeginTransaction and EndTransaction are held back until the end is read: an image never shows part of a transaction.
 """
@@ -172,5 +172,6 @@ _HANDLERS: dict[str, Callable[[ClusterDelta, Any], None]] = {
     "AbortTransactionRecord": ClusterDelta._abort_transaction,
     "RemoveDelegationTokenRecord": lambda delta, record: delta.security.remove_token(record),
     "RegisterControllerRecord": lambda delta, record: delta.registrations.register_controller(record),
+    "UnregisterControllerRecord": lambda delta, record: delta.registrations.unregister_controller(record),
     "ClearElrRecord": lambda delta, record: delta.topics.clear_elr(record),
 }

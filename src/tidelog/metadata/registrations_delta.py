@@ -78,6 +78,10 @@ class RegistrationsDelta:
             ),
         )
 
+    def unregister_controller(self, record: Any) -> None:
+        """Kafka 4.4 writes it; it names no epoch, and says nothing about a controller that is not registered."""
+        self.controllers.discard(record.controller_id)
+
     def _known(self, broker_id: int, epoch: int, what: str) -> BrokerImage:
         broker = self.brokers.get(broker_id)
         if broker is None:

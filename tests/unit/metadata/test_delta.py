@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,8 @@ from tidelog.protocol.messages.topic_record import TopicRecord
 from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
+from tidelog.protocol.record_types import METADATA_RECORD_TYPES
+from tidelog.protocol.registry import data_class
 from tidelog.raft.snapshots import read_snapshot
 from tidelog.server.disk import DiskFileSystem
 
@@ -231,6 +234,15 @@ def test_settings_are_set_and_unset_one_by_one() -> None:
     delta.replay(ConfigRecord(resource_type=4, resource_name="5", name="c", value=None))
     assert delta.config_changes() == {(2, "t"): {"b": "2"}, (4, "5"): {}}
     assert (4, "5") not in delta.apply(9, 1, 0).configs
+
+
+@pytest.mark.parametrize("name", sorted(METADATA_RECORD_TYPES.values()))
+def test_every_record_type_that_can_be_read_can_be_replayed(name: str) -> None:
+    record: Any = data_class(name)()
+    try:
+        ClusterDelta(everything()).replay(record)
+    except MetadataLogError as error:
+        assert "is no record of a metadata log" not in str(error)
 
 
 def test_a_feature_at_level_zero_is_none() -> None:

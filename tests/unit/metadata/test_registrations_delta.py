@@ -11,6 +11,7 @@ from tidelog.protocol.messages.register_broker_record import BrokerEndpoint, Bro
 from tidelog.protocol.messages.register_controller_record import RegisterControllerRecord
 from tidelog.protocol.messages.unfence_broker_record import UnfenceBrokerRecord
 from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
+from tidelog.protocol.messages.unregister_controller_record import UnregisterControllerRecord
 
 DIR, OTHER = b"D" * 16, b"O" * 16
 
@@ -89,3 +90,11 @@ def test_a_controller_is_registered_beside_the_brokers() -> None:
     delta.register_controller(RegisterControllerRecord(controller_id=1, incarnation_id=OTHER))
     assert delta.controllers.now[1].incarnation_id == OTHER
     assert list(delta.brokers.touched) == [1] and list(delta.controllers.touched) == [1]
+
+
+def test_a_controller_that_is_unregistered_is_gone_and_an_unknown_one_stays_so() -> None:
+    delta = registered()
+    delta.register_controller(RegisterControllerRecord(controller_id=9, incarnation_id=OTHER))
+    for controller_id in (9, 8):
+        delta.unregister_controller(UnregisterControllerRecord(controller_id=controller_id))
+    assert delta.controllers.now == {} and list(delta.brokers.now) == [1]

@@ -112,7 +112,12 @@ class ShareFetching:
                 outcome = await self._try(parked, over=over)
                 if outcome is Outcome.DONE:
                     return
-                if outcome is Outcome.TOO_LITTLE and not parked.done:
+                if outcome is Outcome.READ_ON:
+                    if over:
+                        return
+                    # Reads from the page cache never wait, and there may be gigabytes of aborted records.
+                    await runtime.sleep(0)
+                elif not parked.done:
                     if over:
                         return
                     await self._ctx.wait(parked)

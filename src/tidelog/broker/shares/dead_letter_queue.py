@@ -94,7 +94,7 @@ class DeadLetterQueue:
                     counts.records += len(sending.round.records)
                     offset, attempts, pause_s = sending.round.next_offset, 0, FIRST_PAUSE_S
                     continue
-                why, again = f"broker {found.leader} answered {error.name} for {found.topic}-{found.index}", error.retriable
+                why, again = f"broker {found.leader} answered {error.name} for {found.topic}-{found.partition}", error.retriable
             else:
                 why, again = found, True
             attempts += 1
@@ -168,7 +168,9 @@ class DeadLetterQueue:
         while not copied.is_over:
             if not await self._read(partition, copied):
                 copied.give_up()
-        return plan_round(given_up, offset, min(letter.last, copied.next_offset - 1), copied.records, max_bytes, now_ms)
+        # A topic whose max.message.bytes is 0 has room for nothing: it refuses the first one, and no other topic suffers for it.
+        upto = max(offset, min(letter.last, copied.next_offset - 1))
+        return plan_round(given_up, offset, upto, copied.records, max_bytes, now_ms)
 
     async def _read(self, partition: Partition, copied: Copied) -> bool:
         """Reads on. False when nothing was found: the log does not have it any more, or this broker does not lead it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import logging
+from collections import defaultdict, deque
 
 from tidelog.broker.node import Broker
 from tidelog.coordinator.group.coordinator import GroupCoordinator
@@ -12,12 +13,20 @@ from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
 
 
+log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 64
+"""Partitions of one order that are initialized at the same time: a member may subscribe to all partitions of a cluster."""
+
+
 class _Order:
     """An order that is being carried out, and what came of it so far."""
 
-    def __init__(self, shard: Shard[GroupCoordinator], group_id: str) -> None:
+    def __init__(self, shard: Shard[GroupCoordinator], group_id: str, state_epoch: int) -> None:
         self.shard = shard
         self.group_id = group_id
+        self.state_epoch = state_epoch
+        self.waiting: deque[ShareKey] = deque()
         self.left: set[ShareKey] = set()
         self.done: defaultdict[bytes, set[int]] = defaultdict(set)
         self.failed: defaultdict[bytes, set[int]] = defaultdict(set)
@@ -38,20 +47,29 @@ class Initializer:
         successor orders again."""
         broker = self.broker
         assert broker is not None
-        begun = _Order(shard, order.group_id)
+        begun = _Order(shard, order.group_id, order.state_epoch)
         for topic_id, (_, partitions) in order.topics.items():
             for partition in sorted(partitions):
                 key = ShareKey(order.group_id, topic_id, partition)
                 if (id(shard), key) not in self._orders:
                     self._orders[id(shard), key] = begun
                     begun.left.add(key)
-        for key in sorted(begun.left):
-            broker.runtime.spawn(self._initialize(broker, begun, key, order.state_epoch), f"initializing {key.text}")
+        begun.waiting.extend(sorted(begun.left))
+        for _ in range(min(MOST_AT_ONCE, len(begun.waiting))):
+            broker.runtime.spawn(self._carry_out(broker, begun), f"initializing share group {order.group_id}")
 
-    async def _initialize(self, broker: Broker, order: _Order, key: ShareKey, state_epoch: int) -> None:
+    async def _carry_out(self, broker: Broker, order: _Order) -> None:
+        while order.waiting:
+            key = order.waiting.popleft()
+            try:
+                await self._initialize(broker, order, key)
+            except Exception:  # those behind it are initialized all the same
+                log.exception("%s could not be initialized", key.text)
+
+    async def _initialize(self, broker: Broker, order: _Order, key: ShareKey) -> None:
         outcome = order.failed
         try:
-            answer = await broker.share_partitions.store.initialize(key, state_epoch, UNSET_OFFSET)
+            answer = await broker.share_partitions.store.initialize(key, order.state_epoch, UNSET_OFFSET)
             if answer.error is ErrorCode.NONE:
                 outcome = order.done
         finally:

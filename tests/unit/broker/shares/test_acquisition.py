@@ -192,3 +192,41 @@ def test_a_read_of_aborted_records_only_is_followed_by_another_one(monkeypatch: 
     assert world.got(world.fetch()) == [(5, 9, 1)]
     assert reads == [0, 5]
     assert world.waits == 0
+
+
+def all_aborted(world: Fetches, monkeypatch: pytest.MonkeyPatch, takes_ms: int) -> list[int]:
+    """Each read finds one batch, whose transaction was aborted; where it began."""
+    reads: list[int] = []
+
+    def aborted(read: Partition, offset: int, max_bytes: int, **how: Any) -> ShareRead:
+        reads.append(offset)
+        world.clock.now += takes_ms
+        return read_log(read, offset, 1, **how)._replace(aborted=[(0, 9)])
+
+    monkeypatch.setattr(acquisition, "read_log", aborted)
+    return reads
+
+
+def test_others_have_their_turn_between_reads_of_aborted_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    reads = all_aborted(world, monkeypatch, 0)
+    turns: list[tuple[float, int]] = []
+
+    async def sleep(seconds: float) -> None:
+        turns.append((seconds, len(reads)))
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    assert world.got(world.fetch()) == []
+    assert reads == [0, 5] and turns == [(0, 1), (0, 2)]
+
+
+def test_a_fetch_whose_time_is_over_reads_no_further_aborted_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    reads = all_aborted(world, monkeypatch, 600)
+    assert world.got(world.fetch(max_wait_ms=1_000)) == []
+    assert reads == [0, 5]
+    world = Fetches()
+    reads = all_aborted(world, monkeypatch, 0)
+    fetch = world.fetch(max_wait_ms=0)
+    assert (world.got(fetch), reads) == ([], [0])
+    assert fetch.results[world.place].error is ErrorCode.NONE

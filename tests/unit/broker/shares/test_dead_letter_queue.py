@@ -141,6 +141,14 @@ def test_a_long_range_goes_in_rounds() -> None:
     assert counted(world) == (5, len(world.asked), 0)
 
 
+def test_a_topic_that_takes_no_batch_gets_one_dead_letter_at_a_time_and_refuses_them_itself() -> None:
+    world = World()
+    world.settings.copies = True
+    world.host.image.configs[TOPIC_RESOURCE, QUEUE]["max.message.bytes"] = "0"
+    world.write()
+    assert [[each.value for each in records] for records in world.sent()] == [[None]] * 5
+
+
 @pytest.mark.parametrize(
     "passing",
     [ErrorCode.NOT_LEADER_OR_FOLLOWER, KafkaError(ErrorCode.NETWORK_EXCEPTION), KafkaError(ErrorCode.REQUEST_TIMED_OUT)],
@@ -165,7 +173,7 @@ def test_what_does_not_pass_is_not_tried_again(caplog: pytest.LogCaptureFixture)
     world = World()
     world.answers = [ErrorCode.MESSAGE_TOO_LARGE]
     world.write()
-    assert len(world.asked) == 1 and "MESSAGE_TOO_LARGE" in caplog.text
+    assert len(world.asked) == 1 and "broker 2 answered MESSAGE_TOO_LARGE for dlq.t-0\n" in caplog.text
 
 
 def test_a_missing_topic_is_created_and_looked_for_again() -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.broker.shares.hosted import Clock, Turn
-from tidelog.broker.shares.initializing import Initializer
+from tidelog.broker.shares.initializing import MOST_AT_ONCE, Initializer
 from tidelog.coordinator.group.share.share_heartbeat import Initialize
 from tidelog.coordinator.share.coordinator import Answer
 from tidelog.coordinator.share.records import ShareKey
@@ -82,3 +82,39 @@ def test_an_order_that_is_being_carried_out_is_not_sent_again() -> None:
     assert len(tasks) == 4
     for task in tasks:
         task.close()
+
+
+def test_an_order_of_many_partitions_is_carried_out_a_few_at_a_time() -> None:
+    tasks: list[Any] = []
+    settled: list[tuple[Any, ...]] = []
+    asked: list[int] = []
+
+    async def initialize(key: ShareKey, state_epoch: int, start_offset: int) -> Answer:
+        asked.append(key.partition)
+        await Turn()
+        if key.partition == 3:
+            raise OSError("broken")
+        return Answer()
+
+    def tell(shard: object, call: Any) -> None:
+        call(SimpleNamespace(shares=SimpleNamespace(settle=lambda *args: settled.append(args))), 0)
+
+    broker: Any = SimpleNamespace(
+        runtime=SimpleNamespace(spawn=lambda coroutine, name: tasks.append(coroutine)),
+        groups=SimpleNamespace(tell=tell),
+        share_partitions=SimpleNamespace(store=SimpleNamespace(initialize=initialize)),
+    )
+    initializer = Initializer()
+    initializer.broker = broker
+    shard: Any = "shard"
+    count = 3 * MOST_AT_ONCE + 5
+    initializer.send(shard, Initialize("g", 4, {T: ("t", frozenset(range(count)))}))
+    assert len(tasks) == MOST_AT_ONCE
+    while tasks:
+        for task in list(tasks):
+            try:
+                task.send(None)
+            except StopIteration:
+                tasks.remove(task)
+    assert sorted(asked) == list(range(count)), "one that failed does not hold up those behind it"
+    assert settled == [("g", {T: frozenset(range(count)) - {3}}, {T: frozenset({3})})]

@@ -5,7 +5,7 @@ Served if the cluster's share.version is at least 1; otherwise the answer is UNS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from tidelog.broker.answer_types import Answer as Answered
@@ -191,7 +191,7 @@ async def alter_share_group_offsets(
     if error is not _NONE:
         return altering.AlterShareGroupOffsetsResponse(error_code=error, error_message=error.text)
     visible = allowed(ctx, AclOperation.READ, _TOPIC, [topic.topic_name for topic in request.topics])
-    wanted: dict[bytes, tuple[str, frozenset[int]]] = {}
+    names: dict[bytes, str] = {}
     starts: dict[ShareKey, int] = {}
     responses = []
     for each in request.topics:
@@ -206,8 +206,8 @@ async def alter_share_group_offsets(
                 continue
             told.partitions.append(_altered(one.partition_index, _NONE))
             starts[ShareKey(request.group_id, topic_id, one.partition_index)] = one.start_offset
-            former = wanted.get(topic_id, (each.topic_name, frozenset()))[1]
-            wanted[topic_id] = each.topic_name, former | {one.partition_index}
+            names[topic_id] = each.topic_name
+    wanted = _by_topic(starts, names)
     answer = await ask_shares(
         ctx,
         request.group_id,
@@ -222,6 +222,14 @@ async def alter_share_group_offsets(
             if refused is not _NONE:
                 part.error_code, part.error_message = refused, refused.text
     return altering.AlterShareGroupOffsetsResponse(responses=responses)
+
+
+def _by_topic(keys: Iterable[ShareKey], names: Mapping[bytes, str]) -> dict[bytes, tuple[str, frozenset[int]]]:
+    """Name and partitions of each topic."""
+    found: dict[bytes, set[int]] = {}
+    for key in keys:
+        found.setdefault(key.topic_id, set()).add(key.partition)
+    return {topic_id: (names[topic_id], frozenset(partitions)) for topic_id, partitions in found.items()}
 
 
 def _altered(index: int, error: ErrorCode) -> altering.AlterShareGroupOffsetsResponsePartition:

@@ -17,7 +17,7 @@ from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import NOT_ASKED
 from tidelog.controller.topic_names import name_problem
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.streams.streams_answer import Answered, StatusCode, status
+from tidelog.coordinator.group.streams.streams_answer import Answered, StatusCode, shortened, status
 from tidelog.coordinator.group.streams.streams_heartbeat import StreamsBeat
 from tidelog.coordinator.group.streams.streams_validation import check_request
 from tidelog.coordinator.group.streams.topology import InternalTopic
@@ -50,7 +50,7 @@ def _is_served(ctx: BrokerContext) -> bool:
 
 
 def _refused(error: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(error_code=error, error_message=message)
+    return StreamsGroupHeartbeatResponse(error_code=error, error_message=None if message is None else shortened(message))
 
 
 def streams_group_heartbeat(ctx: BrokerContext, request: StreamsGroupHeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
@@ -128,7 +128,7 @@ def _explain(response: StreamsGroupHeartbeatResponse, detail: str) -> None:
     statuses = response.status = response.status or []
     for entry in statuses:
         if entry.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
-            entry.status_detail += f"; {detail}"
+            entry.status_detail = shortened(f"{entry.status_detail}; {detail}")
             return
     statuses.append(status(StatusCode.MISSING_INTERNAL_TOPICS, detail))
 

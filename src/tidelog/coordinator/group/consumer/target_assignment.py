@@ -32,8 +32,9 @@ def last_target(group: ConsumerGroup, member: ConsumerMember) -> NewTarget:
 
 
 def may_compute(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Whether the assignment interval has passed; it has when the time of the last target is unknown."""
-    return group.assignment_timestamp_ms == 0 or interval_ms == 0 or now_ms >= group.assignment_timestamp_ms + interval_ms
+    """Whether the assignment interval has passed; it has when the time of the last target is unknown, or later than now: another
+    coordinator, whose clock was ahead, has computed it."""
+    return group.assignment_timestamp_ms == 0 or not 0 <= now_ms - group.assignment_timestamp_ms < interval_ms
 
 
 def preferred_assignor(members: Mapping[str, ConsumerMember], default: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tidelog.coordinator.group.consumer.consumer_heartbeat import check_sizes
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.records import GroupRecord
@@ -91,11 +92,18 @@ def heartbeat(c: Coordination, beat: ShareBeat, effects: Effects, now_ms: int) -
     stepped = _step(updated, *_target(c, group, epoch, members, records, now_ms), c)
     if is_new or (stepped.epoch, stepped.assigned) != (member.epoch, member.assigned):
         records.append(current_record(group.group_id, stepped))
-    c.put(group)
-    group.sessions[updated.member_id] = now_ms + c.share_setting(group.group_id, c.settings.share_session_timeout)
     order = _to_initialize(c, group, members, epoch, now_ms)
     if order is not None:
         records.append(state_partitions_record(group.group_id, group.state_partitions.begin(order.topics)))
+    try:
+        check_sizes(c, records)
+    except KafkaError:
+        group.metadata_checked = False
+        raise
+    # Nothing can be refused any more.
+    c.put(group)
+    group.sessions[updated.member_id] = now_ms + c.share_setting(group.group_id, c.settings.share_session_timeout)
+    if order is not None:
         group.initializing_since.update(dict.fromkeys(order.topics, now_ms))
         effects.sends.append(order)
     effects.records += records

@@ -20,6 +20,9 @@ from tidelog.protocol.messages.streams_group_heartbeat import (
     TopicPartition,
 )
 
+MOST_TEXT = 8_000
+"""Characters of a text for a client. A string of a message has at most 32767 bytes, and names of topics come by the hundred."""
+
 
 class StatusCode(IntEnum):
     """What a member learns beside its tasks; 1 to 3 come from the topology."""
@@ -41,9 +44,14 @@ class Answered(NamedTuple):
     rebalances: bool = False
 
 
+def shortened(text: str) -> str:
+    """The text, or its beginning if it is too long to be sent."""
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} ..."
+
+
 def status(code: StatusCode, detail: str) -> Status:
     """One entry of the response's statuses."""
-    return Status(status_code=code, status_detail=detail)
+    return Status(status_code=code, status_detail=shortened(detail))
 
 
 def told_tasks(response: StreamsGroupHeartbeatResponse, owned: OwnedTasks) -> None:

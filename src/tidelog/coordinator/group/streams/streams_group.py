@@ -110,6 +110,7 @@ class Deadlines:
 
 class StreamsGroup:
     __slots__ = (
+        "_readers",
         "assignment_configs",
         "assignment_epoch",
         "assignment_ms",
@@ -140,6 +141,8 @@ class StreamsGroup:
         self.assignment_ms = 0
         """When the target was computed; 0 if never."""
         self.topology: StreamsGroupTopologyValue | None = None
+        self._readers: dict[str, str] = {}
+        """The first subtopology that reads a topic, by its name."""
         self.members: dict[str, StreamsMember] = {}
         self.target: dict[str, Tasks] = {}
         self.holders = TaskHolders()
@@ -178,13 +181,7 @@ class StreamsGroup:
 
     def subtopology_of(self, topic: str) -> str | None:
         """The subtopology that reads the topic; None when none does."""
-        if self.topology is not None:
-            for subtopology in self.topology.subtopologies:
-                if topic in subtopology.source_topics:
-                    return subtopology.subtopology_id
-                if any(each.name == topic for each in subtopology.repartition_source_topics):
-                    return subtopology.subtopology_id
-        return None
+        return self._readers.get(topic)
 
     # -- replayed ------------------------------------------------------------------------------------------------------------
 
@@ -193,6 +190,10 @@ class StreamsGroup:
         if topology != self.topology:
             self.topology = topology
             self.metadata_checked = False
+            self._readers = {}
+            for each in () if topology is None else topology.subtopologies:
+                for name in (*each.source_topics, *(info.name for info in each.repartition_source_topics)):
+                    self._readers.setdefault(name, each.subtopology_id)
 
     def update_member(self, new: StreamsMember) -> None:
         """Replays a member's record."""

@@ -103,7 +103,9 @@ def heartbeat(c: Coordination, beat: StreamsBeat, effects: Effects, now_ms: int)
     updated = _updated(member, beat)
     if updated != member:
         records.append(member_record(group.group_id, updated))
-    checked = _check_topology(c, group, _topology(group, request, records))
+    topology = _topology(group, request, records)
+    check_sizes(c, records)
+    checked = _check_topology(c, group, topology)
     if checked.configured.ready:
         check_tasks(checked.configured, reported)
     configs = assignment_configs(c, group.group_id)

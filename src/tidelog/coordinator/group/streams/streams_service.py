@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.streams import streams_heartbeat, streams_leaving
-from tidelog.coordinator.group.streams.streams_answer import Answered
+from tidelog.coordinator.group.streams.streams_answer import Answered, shortened
 from tidelog.coordinator.group.streams.streams_describing import describe_streams_group
 from tidelog.coordinator.group.streams.streams_group import LEAVE_EPOCH
 from tidelog.coordinator.group.streams.streams_heartbeat import StreamsBeat
@@ -37,7 +37,7 @@ class StreamsService:
                 streams_heartbeat.heartbeat(self._c, beat, effects, now_ms)
         except KafkaError as refused:
             effects = Effects()
-            response = StreamsGroupHeartbeatResponse(error_code=refused.code, error_message=refused.detail)
+            response = StreamsGroupHeartbeatResponse(error_code=refused.code, error_message=shortened(refused.detail))
             effects.reply(beat.token, Answered(response, {}))
         self._schedule(beat.request.group_id)
         return effects.outcome()

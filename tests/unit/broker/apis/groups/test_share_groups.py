@@ -108,8 +108,8 @@ def test_offsets_are_altered_and_the_delivery_begins_there(broker: Broker, talk:
     assert member.records(topic_id) == [(0, 9, 1)]
     assert alter(talk, "altered", "t", (0, 4)).error_code == E.NON_EMPTY_GROUP
     assert member.beat(-1).error_code == 0
-    answer = alter(talk, "altered", "t", (0, 4), (7, 0))
-    assert [each.error_code for each in answer.responses[0].partitions] == [0, E.UNKNOWN_TOPIC_OR_PARTITION]
+    answer = alter(talk, "altered", "t", (0, 9), (7, 0), (0, 4))
+    assert [each.error_code for each in answer.responses[0].partitions] == [0, E.UNKNOWN_TOPIC_OR_PARTITION, 0]
     late = member.acknowledge(topic_id, [(0, 9, ACCEPT)])
     assert late.responses[0].partitions[0].error_code == E.NOT_LEADER_OR_FOLLOWER, "the state was reset meanwhile"
     assert member.records(topic_id) == [(4, 9, 1)]

@@ -12,12 +12,19 @@ from tests.unit.broker.allowing import Permission
 from tests.unit.broker.apis.guarded import Guarded, guarded
 from tests.unit.broker.apis.live import Talk
 from tests.unit.coordinator.group.streams.streams_driver import COUNTS, IN, WORDS, active, statuses, word_count
+from tidelog.broker.apis.groups import streams_groups
+from tidelog.coordinator.group.streams.streams_answer import StatusCode, status
 from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode as E
 from tidelog.protocol.messages.delete_groups import DeleteGroupsRequest
 from tidelog.protocol.messages.list_groups import ListGroupsRequest
 from tidelog.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-from tidelog.protocol.messages.streams_group_heartbeat import KeyValue, StreamsGroupHeartbeatRequest, Topology
+from tidelog.protocol.messages.streams_group_heartbeat import (
+    KeyValue,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Topology,
+)
 from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tidelog.testing import Broker
 
@@ -182,3 +189,11 @@ def test_a_group_with_a_hidden_topic_is_not_described(running: Guarded) -> None:
     assert running.ask(request, 0, *topics).groups[0].error_code == E.GROUP_AUTHORIZATION_FAILED
     (hidden,) = running.ask(request, 0, *group, *topics[1:]).groups
     assert (hidden.error_code, hidden.members, hidden.topology) == (E.TOPIC_AUTHORIZATION_FAILED, [], None)
+
+
+def test_what_keeps_many_topics_from_being_created_can_be_sent() -> None:
+    answer = StreamsGroupHeartbeatResponse(status=[status(StatusCode.MISSING_INTERNAL_TOPICS, "Internal topics do not exist")])
+    streams_groups._explain(answer, f"Unauthorized to CREATE on topics {', '.join('t' * 110 for _ in range(300))}.")
+    (told,) = StreamsGroupHeartbeatResponse.decode(answer.encode(0), 0).status or ()
+    assert told.status_detail.startswith("Internal topics do not exist; Unauthorized to CREATE on topics ttt")
+    assert streams_groups._refused(E.STREAMS_INVALID_TOPOLOGY, "x" * 40_000).encode(0)

@@ -21,7 +21,14 @@ TOPICS = TopicMetadata(lambda: image_of({"t": 2, "u": 1}, racks=("r",)))
 
 @pytest.mark.parametrize(
     ("computed_ms", "interval_ms", "may"),
-    [(0, 1_000, True), (5_000, 0, True), (5_000, 1_000, False), (4_001, 1_000, False), (4_000, 1_000, True)],
+    [
+        (0, 1_000, True),
+        (5_000, 0, True),
+        (5_000, 1_000, False),
+        (4_001, 1_000, False),
+        (4_000, 1_000, True),
+        (9_000, 1_000, True),
+    ],
 )
 def test_a_target_is_left_alone_until_the_interval_is_over(computed_ms: int, interval_ms: int, may: bool) -> None:
     group = ConsumerGroup("g")

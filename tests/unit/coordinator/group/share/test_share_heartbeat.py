@@ -150,3 +150,22 @@ def test_a_target_from_a_clock_that_was_ahead_holds_up_no_new_one() -> None:
     driver.settle()
     driver.shared().assignment_ms = driver.now + 3_600_000
     assert driver.told(driver.share_beat(ANN, 2)) == {"t": [0, 1, 2]}
+
+
+def test_a_subscription_that_fits_into_no_record_is_refused_and_changes_nothing() -> None:
+    driver = ShareDriver(GroupSettings(max_record_bytes=1_000))
+    many = [f"topic-{number:04}" for number in range(200)]
+    assert driver.share_beat(ANN, 0, many).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (driver.log, driver.orders, dict(driver.machine.groups)) == ([], [], {})
+    driver.join(ANN)
+    driver.settle()
+    driver.now += 1_000
+    epoch = driver.share_beat(ANN, 2).member_epoch
+    driver.set_topics({"t": 5})
+    assert driver.share_beat(ANN, epoch, many).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert driver.orders == [] and driver.shared().members[ANN].topics == ("t",)
+    written = len(driver.log)
+    driver.share_beat(ANN, epoch)
+    assert driver.orders.pop().topics == {topic_id("t"): ("t", frozenset({3, 4}))}
+    assert len(driver.log) > written
+    assert driver.shared().epoch == epoch + 1, "the refused heartbeat has not hidden that the topic grew"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.coordinator.group.streams.streams_driver import (
     ANN,
+    AT_ONCE,
     BOB,
+    COUNTS,
+    IN,
+    WORDS,
     StreamsDriver,
     active,
     at_interval,
@@ -12,7 +18,9 @@ from tests.unit.coordinator.group.streams.streams_driver import (
     statuses,
 )
 from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.coordinator.group.streams import streams_target
 from tidelog.coordinator.group.streams.streams_group import StreamsGroupState
+from tidelog.model.errors import ErrorCode
 
 
 def test_the_first_assignment_waits_for_more_members() -> None:
@@ -58,3 +66,31 @@ def test_a_change_of_the_groups_standbys_raises_the_epoch_once() -> None:
     assert driver.streams_beat(ANN, 3).member_epoch == 3
     driver.restart()
     assert driver.streams_beat(ANN, 3).member_epoch == 3
+
+
+MANY = {IN: 200, WORDS: 200, COUNTS: 200}
+
+
+def test_a_delayed_target_that_fits_into_no_record_is_not_written() -> None:
+    driver = StreamsDriver(GroupSettings(max_record_bytes=1_000), topics=MANY)
+    driver.enter_streams(ANN)
+    driver.advance(3_000)
+    assert max(record.size for record in driver.log) <= 1_000, "the log would refuse it, and the coordinator load again"
+    assert driver.streams_beat(ANN, 1).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_more_tasks_than_fit_into_the_records_of_all_members_are_not_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = StreamsDriver(AT_ONCE._replace(max_record_bytes=1_000), topics=MANY)
+    monkeypatch.setattr(streams_target, "assign", None)
+    refused = driver.enter_streams(ANN)
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "400 tasks" in (refused.error_message or "")
+    assert driver.log == []
+
+
+def test_a_target_of_a_coordinator_whose_clock_was_ahead_delays_no_other() -> None:
+    driver = StreamsDriver(at_interval(1_000))
+    driver.enter_streams(ANN)
+    driver.now -= 3_600_000
+    driver.restart()
+    assert statuses(driver.enter_streams(BOB)) == []
