@@ -58,16 +58,12 @@ def consumer_group_heartbeat(ctx: BrokerContext, request: ConsumerGroupHeartbeat
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
         return machine.consumer_heartbeat(Beat(token, client_id, client_host, request, describable(ctx)), now_ms)
 
-    return ask(ctx, request.group_id, call, _refused)
+    return ask(ctx, request.group_id, call, lambda error: ConsumerGroupHeartbeatResponse(error_code=error))
 
 
 def _sees_all(ctx: BrokerContext, topics: Collection[str]) -> bool:
     """Whether the client may describe all of ``topics``."""
     return len(allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)) == len(set(topics))
-
-
-def _refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=error.text)
 
 
 async def consumer_group_describe(ctx: BrokerContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:

@@ -68,7 +68,7 @@ def share_group_heartbeat(ctx: BrokerContext, request: ShareGroupHeartbeatReques
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
         return machine.shares.heartbeat(ShareBeat(token, client_id, client_host, request), now_ms)
 
-    return ask(ctx, request.group_id, call, lambda error: refuse(error, error.text))
+    return ask(ctx, request.group_id, call, refuse)
 
 
 async def share_group_describe(ctx: BrokerContext, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:

@@ -77,7 +77,7 @@ def streams_group_heartbeat(ctx: BrokerContext, request: StreamsGroupHeartbeatRe
             _create(ctx, answered.response, answered.missing_topics)
         return answered.response
 
-    return coordinator_calls.ask(ctx, ctx.node.groups, request.group_id, call, respond, lambda error: _refused(error, error.text))
+    return coordinator_calls.ask(ctx, ctx.node.groups, request.group_id, call, respond, _refused)
 
 
 def _check_topics(ctx: BrokerContext, topology: Topology) -> None:

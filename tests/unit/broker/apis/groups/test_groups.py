@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.unit.broker.apis.live import Talk
+from tidelog.broker.apis.groups.consumer_groups import consumer_group_heartbeat
 from tidelog.broker.apis.groups.groups import heartbeat
+from tidelog.broker.apis.groups.share_groups import share_group_heartbeat
+from tidelog.broker.apis.groups.streams_groups import streams_group_heartbeat
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.model.errors import ErrorCode as E
+from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.protocol.messages.delete_groups import DeleteGroupsRequest
 from tidelog.protocol.messages.describe_groups import DescribeGroupsRequest
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest
 from tidelog.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from tidelog.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tidelog.protocol.messages.list_groups import ListGroupsRequest
+from tidelog.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tidelog.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tidelog.testing import Broker
 
@@ -156,3 +163,31 @@ def test_a_heartbeat_to_a_group_that_is_still_loading_is_taken_without_a_look(fo
     ctx = SimpleNamespace(node=SimpleNamespace(groups=shards, access=None))
     answer = heartbeat(ctx, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))  # type: ignore[arg-type]
     assert answer.error_code == answered  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("call", "request_"),
+    [
+        (
+            consumer_group_heartbeat,
+            ConsumerGroupHeartbeatRequest(
+                group_id="g", member_id="m", rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
+            ),
+        ),
+        (share_group_heartbeat, ShareGroupHeartbeatRequest(group_id="g", member_id="m", subscribed_topic_names=["t"])),
+        (streams_group_heartbeat, StreamsGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)),
+    ],
+)
+def test_a_heartbeat_without_a_coordinator_gets_the_error_without_a_message(call: Callable[..., Any], request_: Any) -> None:
+    ctx = SimpleNamespace(
+        node=SimpleNamespace(groups=SimpleNamespace(find=lambda _group, writes: E.NOT_COORDINATOR), access=None),
+        config=SimpleNamespace(
+            group_coordinator_rebalance_protocols=["consumer", "share", "streams"], group_consumer_assignors=["uniform"]
+        ),
+        image=SimpleNamespace(features={"group.version": 1, "share.version": 1, "streams.version": 1}),
+        api_version=1,
+        client_id="c",
+        peer_host="127.0.0.1",
+    )
+    answer = call(ctx, request_)
+    assert (answer.error_code, answer.error_message) == (E.NOT_COORDINATOR, None)
