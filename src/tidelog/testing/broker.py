@@ -188,6 +188,13 @@ class Broker:
         """
         self._host.advance(seconds)
 
+    def configure_group(self, group: str, **config: str | int | None) -> None:
+        """Set a group's own settings, with ``_`` for ``.``, as in ``share_auto_offset_reset="earliest"``; None removes one.
+
+        The group may come later. ValueError with the reason when one is refused.
+        """
+        self._host.configure_group(group, config)
+
     def groups(self) -> list[str]:
         """The ids of groups with members and of groups with committed offsets only, sorted."""
         return self._host.groups()
@@ -210,7 +217,7 @@ class Broker:
     # -- between tests -------------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Delete all topics, groups and planned faults, and set the ACLs back. Clients may stay connected.
+        """Delete all topics, groups with their settings and planned faults, and set the ACLs back. Clients may stay connected.
 
         After ``fill_disk`` a broker in memory restarts empty on its port.
         """

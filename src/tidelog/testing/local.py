@@ -7,11 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from tidelog.controller.dynamic_configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.image import GROUP_RESOURCE
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tidelog.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tidelog.records.builder import build_batch
 from tidelog.replication.partition import Partition
 from tidelog.storage.validation import DeepValidation
@@ -152,6 +159,19 @@ class LocalBroker:
 
     # -- time and groups ------------------------------------------------------------------------------------------------------
 
+    def configure_group(self, group: str, config: Mapping[str, str | int | None]) -> None:
+        configs = [
+            AlterableConfig(key.replace("_", "."), AlterConfigOp.DELETE, None)
+            if value is None
+            else AlterableConfig(key.replace("_", "."), AlterConfigOp.SET, str(value))
+            for key, value in config.items()
+        ]
+        resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        (result,) = self.thread.ask(QuorumController.incremental_alter_configs, request).responses
+        if result.error_code:
+            raise ValueError(f"group {group} was not configured: {result.error_message or ErrorCode(result.error_code).name}")
+
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
@@ -188,6 +208,9 @@ class LocalBroker:
             return
         if self._users is not None:
             self._users.create(self.thread)
+        for (kind, group), config in list(node.broker.image.configs.items()):
+            if kind == GROUP_RESOURCE:
+                self.configure_group(group, dict.fromkeys(config))
         unused = self.thread.call(lambda: group_sessions.unused_topics(self.thread.running().broker))
         names = [name for name in self.thread.running().broker.image.topics.by_name if name not in unused]
         if names:

@@ -27,8 +27,14 @@ NOT_RUNNING = "the broker does not run; use it in a with block or call start()"
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.session.timeout.ms": "100",
     "log.retention.check.interval.ms": "10000",
     "offsets.topic.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "tidelog.http.listener": "",
 }
