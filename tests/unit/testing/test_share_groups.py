@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import AcknowledgeType, ShareConsumer
 from confluent_kafka.admin import AdminClient, ConfigResource
+
 from tidelog.testing import Broker
 
 PATIENCE_S = 30.0

@@ -12,7 +12,6 @@ from tidelog.coordinator.shard import Shard
 from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
 
-
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 64
