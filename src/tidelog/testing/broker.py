@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from tidelog.testing.access import Access
 from tidelog.testing.clock import Clock
 from tidelog.testing.faults import Faults
+from tidelog.testing.group_settings import Alter, GroupSettings
 from tidelog.testing.local import LocalBroker
 from tidelog.testing.records import Message, Text
 
@@ -75,11 +76,15 @@ class Broker:
 
             self._host = child = ChildBroker(data, port, config, users_of)
             replace: Callable[[Sequence[Rule]], None] = partial(child.ask, "set_acls")
+            alter: Alter = partial(child.ask, "configure_group")
         else:
             self._host = local = LocalBroker(data, port, config, clock, users_of)
             replace = local.set_acls
+            alter = local.configure_group
         self.access = Access(users_of, certificates, lambda: self.bootstrap_servers, replace)
         """How clients log in, and what they may do."""
+        self.group_settings = GroupSettings(alter)
+        """What groups have of their own: ``group_settings.set("workers", share_auto_offset_reset="earliest")``."""
 
     def __repr__(self) -> str:
         return f"<Broker {self._host.where}>"
@@ -187,13 +192,6 @@ class Broker:
         The clients' clocks do not move. Returns when everything that fell due is done.
         """
         self._host.advance(seconds)
-
-    def configure_group(self, group: str, **config: str | int | None) -> None:
-        """Set a group's own settings, with ``_`` for ``.``, as in ``share_auto_offset_reset="earliest"``; None removes one.
-
-        The group may come later. ValueError with the reason when one is refused.
-        """
-        self._host.configure_group(group, config)
 
     def groups(self) -> list[str]:
         """The ids of groups with members and of groups with committed offsets only, sorted."""

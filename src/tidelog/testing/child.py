@@ -243,9 +243,6 @@ class ChildBroker:
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str | int]) -> None:
         self.ask("create_topic", name, partitions, replicas, dict(config))
 
-    def configure_group(self, group: str, config: Mapping[str, str | int | None]) -> None:
-        self.ask("configure_group", group, dict(config))
-
     @property
     def topics(self) -> list[str]:
         topics: list[str] = self.ask("topics")

@@ -160,6 +160,7 @@ class LocalBroker:
     # -- time and groups ------------------------------------------------------------------------------------------------------
 
     def configure_group(self, group: str, config: Mapping[str, str | int | None]) -> None:
+        """Called by ``Broker.group_settings``."""
         configs = [
             AlterableConfig(key.replace("_", "."), AlterConfigOp.DELETE, None)
             if value is None

@@ -40,7 +40,7 @@ def own_settings(broker: Broker) -> set[str]:
 
 def test_a_failed_job_is_delivered_again_until_its_limit() -> None:
     with Broker() as broker:
-        broker.configure_group("workers", share_auto_offset_reset="earliest", share_delivery_count_limit=2)
+        broker.group_settings.set("workers", share_auto_offset_reset="earliest", share_delivery_count_limit=2)
         broker.produce("jobs", "good", "bad")
         got = work(broker, lambda job, _: AcknowledgeType.RELEASE if job == "bad" else AcknowledgeType.ACCEPT, 3)
         assert sorted(got) == [("bad", 1), ("bad", 2), ("good", 1)]
@@ -52,7 +52,7 @@ def test_a_failed_job_is_delivered_again_until_its_limit() -> None:
 def test_a_reset_forgets_a_share_group_and_its_settings() -> None:
     with Broker() as broker:
         for round_ in ("first", "second"):
-            broker.configure_group("workers", share_auto_offset_reset="earliest", share_delivery_count_limit=3)
+            broker.group_settings.set("workers", share_auto_offset_reset="earliest", share_delivery_count_limit=3)
             broker.produce("jobs", round_)
             assert work(broker, lambda _, __: AcknowledgeType.ACCEPT, 1) == [(round_, 1)]
             assert "share.delivery.count.limit" in own_settings(broker)
@@ -65,6 +65,6 @@ def test_a_reset_forgets_a_share_group_and_its_settings() -> None:
 def test_settings_of_a_group_are_checked(process: bool) -> None:
     with Broker(process=process) as broker:
         with pytest.raises(ValueError, match=r"group workers was not configured: .*share\.delivery\.count\.limit"):
-            broker.configure_group("workers", share_delivery_count_limit=1)
-        broker.configure_group("workers", share_delivery_count_limit=4)
-        broker.configure_group("workers", share_delivery_count_limit=None)
+            broker.group_settings.set("workers", share_delivery_count_limit=1)
+        broker.group_settings.set("workers", share_delivery_count_limit=4)
+        broker.group_settings.set("workers", share_delivery_count_limit=None)

@@ -152,17 +152,17 @@ async def _describe_offsets(
     for name, partitions in named:
         topic = ctx.image.topics.by_name.get(name)
         topic_id = ZERO_UUID if topic is None else topic.id
-        answers = []
-        for index in partitions:
-            answer = describing.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNSET)
+        answers: dict[int, describing.DescribeShareGroupOffsetsResponsePartition] = {}
+        for index in dict.fromkeys(partitions):
+            answer = answers[index] = describing.DescribeShareGroupOffsetsResponsePartition(index, start_offset=UNSET)
             if name not in visible:
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 answer.error_message = ErrorCode.TOPIC_AUTHORIZATION_FAILED.text
             elif index in known.partitions.get(topic_id, ()):
                 await _describe_partition(ctx, ShareKey(group.group_id, topic_id, index), name, answer)
-            answers.append(answer)
         shown = topic_id if name in visible else ZERO_UUID
-        told.topics.append(describing.DescribeShareGroupOffsetsResponseTopic(name, shown, answers))
+        named_again = [answers[index] for index in partitions]
+        told.topics.append(describing.DescribeShareGroupOffsetsResponseTopic(name, shown, named_again))
     return told
 
 

@@ -12,6 +12,7 @@ from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.share_talk import MEMBER, Member, configure, create, produce
 from tests.unit.broker.node_world import run
 from tidelog.broker.apis.groups import share_groups
+from tidelog.broker.shares.state_store import StateStore
 from tidelog.coordinator.group.share.share_service import Ordered
 from tidelog.coordinator.share.coordinator import Answer
 from tidelog.coordinator.share.records import ShareKey
@@ -175,3 +176,27 @@ def test_a_reset_that_the_group_did_not_record_is_an_error(monkeypatch: pytest.M
     key = ShareKey("g", b"t" * 16, 0)
     ordered = Ordered(5, {key.topic_id: frozenset({0})}, {})
     assert run(share_groups.initialize(ctx, "g", ordered, {key: 7})) == {key: E.NOT_COORDINATOR}
+
+
+def test_a_partition_that_is_named_again_is_looked_up_once(broker: Broker, talk: Talk, topic_id: bytes) -> None:
+    member = joined(broker, talk, "repeated")
+    member.records(topic_id)
+    assert member.acknowledge(topic_id, [(0, 2, ACCEPT)]).error_code == 0
+    counts: list[int] = []
+    store = StateStore.summary
+    try:
+
+        async def counted(self: StateStore, key: ShareKey) -> Any:
+            counts.append(key.partition)
+            return await store(self, key)
+
+        StateStore.summary = counted  # type: ignore[method-assign]
+        topic = describing.DescribeShareGroupOffsetsRequestTopic("t", [0] * 50 + [1, 0])
+        group = describing.DescribeShareGroupOffsetsRequestGroup("repeated", [topic])
+        (found,) = talk.ask(describing.DescribeShareGroupOffsetsRequest([group]), 1).groups
+    finally:
+        StateStore.summary = store  # type: ignore[method-assign]
+    assert [each.partition_index for each in found.topics[0].partitions] == [0] * 50 + [1, 0]
+    assert {each.start_offset for each in found.topics[0].partitions if each.partition_index == 0} == {0}
+    assert counts == [0, 1]
+    member.close()
