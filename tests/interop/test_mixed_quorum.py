@@ -92,9 +92,10 @@ class Quorum:
         raise AssertionError({node_id: (self.directory / f"{node_id}.log").read_text()[-2000:] for node_id in self.world.ports})
 
     def lengths(self) -> dict[int, int]:
-        """How many batches each has on disk, of those that run."""
+        """How many bytes each has on disk, of those that run; 0 of one that has just been started."""
         log = "__cluster_metadata-0/00000000000000000000.log"
-        return {node_id: (Path(self.world.path(node_id)) / log).stat().st_size for node_id in self.running}
+        files = {node_id: Path(self.world.path(node_id)) / log for node_id in self.running}
+        return {node_id: file.stat().st_size if file.exists() else 0 for node_id, file in files.items()}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 
@@ -96,7 +97,7 @@ def renewed(secured: SecuredNode, java: JavaSide, reads: str, writers: list[tupl
     refused, lost, or sent over a new connection because of it."""
     node_log = secured.node.log_file
     version = writers[0][2]
-    topics = [f"{name}-{reads}-{version}-{number}" for number in range(len(writers))]
+    topics = [f"{name}-{reads}-{version}-{number}-{uuid4().hex[:8]}" for number in range(len(writers))]
     secured.create(topics)
     said = len(node_log.read_text())
     with ThreadPoolExecutor(len(writers) + 1) as beside:

@@ -91,7 +91,7 @@ def test_api_versions_are_listed_for_each_broker(broker: Broker) -> None:
     code, text = output(broker, "broker-api-versions")
     assert code == 0
     assert f":{broker.port} (id: " in text.splitlines()[0]
-    assert "\tApiVersions(18): 0 to 4 [usable: 4]" in text
+    assert "\tApiVersions(18): 0 to 5 [usable: 5]" in text
 
 
 def test_groups_of_a_type_that_nobody_has_are_a_title_only(broker: Broker) -> None:
