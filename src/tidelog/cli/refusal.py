@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -97,3 +97,13 @@ def one_line(beginning: str) -> Iterator[None]:
 def deprecated(old: str, new: str) -> None:
     """Warns on stderr about a flag that still works."""
     print(f"Option {old} is deprecated and will be removed in a future version. Use {new} instead.", file=sys.stderr)
+
+
+def renamed(flags: Mapping[str, object], pairs: Iterable[tuple[str, str, str, str]]) -> None:
+    """Warns about flags given by their old names; a usage error where both names are given. A pair is the old and the new
+    parameter, and the old and the new flag."""
+    for old, new, old_flag, new_flag in pairs:
+        if flags[old] and flags[new]:
+            usage(f"Options {old_flag} and {new_flag} cannot be specified together.")
+        if flags[old]:
+            deprecated(old_flag, new_flag)

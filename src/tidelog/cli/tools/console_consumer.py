@@ -20,7 +20,7 @@ from tidelog.cli import client_settings, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import consumed
-from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
+from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, chosen_formatter
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(**flags: Any) -> None:
     """Print the records of a topic."""
     _check(flags)
     with refusal.one_line(""):
-        printer = _formatter(flags)
+        printer = chosen_formatter(flags)
         config = settings(flags)
         client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
         reading = Reading(config, printer, flags, lambda: _why_waiting(flags, config["group.id"]))
@@ -99,15 +99,12 @@ def _check(flags: dict[str, Any]) -> None:
     offset = flags["offset"]
     if offset is not None and offset not in {"earliest", "latest"} and not offset.isdecimal():
         refusal.usage(f"--offset '{offset}' is neither earliest nor latest nor a number from 0 up.")
-    for old, new, old_flag, new_flag in (
+    pairs = (
         ("properties", "formatter_property", "--property", "--formatter-property"),
         ("consumer_property", "command_property", "--consumer-property", "--command-property"),
         ("consumer_config", "command_config", "--consumer.config", "--command-config"),
-    ):
-        if flags[old] and flags[new]:
-            refusal.usage(f"Options {old_flag} and {new_flag} cannot be specified together.")
-        if flags[old]:
-            refusal.deprecated(old_flag, new_flag)
+    )
+    refusal.renamed(flags, pairs)
 
 
 def settings(flags: dict[str, Any]) -> dict[str, Any]:
@@ -145,14 +142,6 @@ def _why_waiting(flags: dict[str, Any], group: str) -> str:
     from tidelog.cli.tools.group_waiting import why_waiting  # Only a tool that waits asks.
 
     return why_waiting(_own(flags), flags["bootstrap_server"], group)
-
-
-def _formatter(flags: dict[str, Any]) -> MessageFormatter:
-    properties = client_settings.gather([flags["formatter_config"]], [*flags["properties"], *flags["formatter_property"]])
-    for name in ("key", "value"):
-        if flags[f"{name}_deserializer"]:
-            properties[f"{name}.deserializer"] = flags[f"{name}_deserializer"]
-    return formatter(flags["formatter_class"], properties)
 
 
 class Reading:

@@ -18,7 +18,7 @@ from tidelog.cli import client_settings, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import consumed
-from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
+from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, chosen_formatter
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(**flags: Any) -> None:
         own = client_settings.gather(
             [flags["consumer_config"], flags["command_config"]], [*flags["consumer_property"], *flags["command_property"]]
         )
-        reading = Reading(settings(flags, own), _formatter(flags), flags)
+        reading = Reading(settings(flags, own), chosen_formatter(flags), flags)
         client_settings.check_reachable(own, flags["bootstrap_server"])
         count, wrong = reading.run()
         print(f"Processed a total of {count} messages", file=sys.stderr)
@@ -79,15 +79,12 @@ def _check(flags: dict[str, Any]) -> None:
     refusal.required(flags["bootstrap_server"])
     if flags["reject"] and flags["release"]:
         refusal.usage("--reject and --release contradict each other: give one.")
-    for old, new, old_flag, new_flag in (
+    pairs = (
         ("properties", "formatter_property", "--property", "--formatter-property"),
         ("consumer_property", "command_property", "--consumer-property", "--command-property"),
         ("consumer_config", "command_config", "--consumer-config", "--command-config"),
-    ):
-        if flags[old] and flags[new]:
-            refusal.usage(f"Options {old_flag} and {new_flag} cannot be specified together.")
-        if flags[old]:
-            refusal.deprecated(old_flag, new_flag)
+    )
+    refusal.renamed(flags, pairs)
 
 
 def settings(flags: dict[str, Any], own: dict[str, str]) -> dict[str, Any]:
@@ -100,14 +97,6 @@ def settings(flags: dict[str, Any], own: dict[str, str]) -> dict[str, Any]:
     batch = BATCH if most is None or most < 0 else max(1, min(BATCH, most))
     wanted = int(java.pop("max.poll.records", batch))
     return client_settings.to_librdkafka(java) | {"share.acknowledgement.mode": "explicit", "max.poll.records": str(wanted)}
-
-
-def _formatter(flags: dict[str, Any]) -> MessageFormatter:
-    properties = client_settings.gather([flags["formatter_config"]], [*flags["properties"], *flags["formatter_property"]])
-    for name in ("key", "value"):
-        if flags[f"{name}_deserializer"]:
-            properties[f"{name}.deserializer"] = flags[f"{name}_deserializer"]
-    return formatter(flags["formatter_class"], properties)
 
 
 class Reading:

@@ -9,8 +9,9 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from tidelog.cli import client_settings
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import Consumed
 from tidelog.cli.tools.offsets_topic_formatters import (
@@ -144,6 +145,15 @@ def formatter(name: str, properties: Mapping[str, str]) -> MessageFormatter:
         known = [DEFAULT_FORMATTER, *others]
         raise CommandFailed(f"There is no formatter {name}. Those there are: {', '.join(known)}.")
     return others[last]
+
+
+def chosen_formatter(flags: Mapping[str, Any]) -> MessageFormatter:
+    """The formatter that the flags of a console tool name, with its properties."""
+    properties = client_settings.gather([flags["formatter_config"]], [*flags["properties"], *flags["formatter_property"]])
+    for name in ("key", "value"):
+        if flags[f"{name}_deserializer"]:
+            properties[f"{name}.deserializer"] = flags[f"{name}_deserializer"]
+    return formatter(flags["formatter_class"], properties)
 
 
 def deserializer(name: str) -> Deserializer:
