@@ -11,6 +11,7 @@ help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Each is compiled into the package where there is a compiler; without one the Python beside it does the same.
+export TIDELOG_BUILD_CACHE ?= $(CURDIR)/.cache/build
 COMPILED := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi')
 
 $(VENV)/.run: pyproject.toml tools/build_extension.py $(COMPILED)

@@ -1,12 +1,15 @@
 """Hatch's build hook: compiles the package's Cython modules where there is a compiler, and says so where there is none.
 
 The package is whole without them: beside each ``_name.pyx`` stands Python that does the same, several times slower. So nothing
-here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose.
+here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose. ``TIDELOG_BUILD_CACHE`` names a folder
+that keeps compiled modules for the next build of the same sources: the Makefile sets it, because it installs several times.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -61,6 +64,35 @@ def compile_extensions(root: Path, target: Path) -> dict[Path, Path]:
     return {path.relative_to(target / "lib"): path for path in built}
 
 
+def build_key(root: Path) -> str:
+    """What compiled modules depend on, as hexadecimal digits: sources, this file, the interpreter, the machine and ``CFLAGS``."""
+    digest = hashlib.sha256(repr((sys.version, platform.platform(), os.environ.get("CFLAGS", ""))).encode())
+    for path in (Path(__file__), *(root / PACKAGES / name for name in sources(root, *SOURCES))):
+        digest.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def kept_or_compiled(root: Path, scratch: Path) -> dict[Path, Path]:
+    """``compile_extensions``, or what an earlier call for the same sources has left in ``TIDELOG_BUILD_CACHE``."""
+    cache = os.environ.get("TIDELOG_BUILD_CACHE")
+    if not cache:
+        return compile_extensions(root, scratch)
+    kept = Path(cache, build_key(root))
+    if not kept.is_dir():
+        built = compile_extensions(root, scratch)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        # Two builds may end at the same time: a folder appears whole, under its name, or not at all.
+        partial = Path(tempfile.mkdtemp(prefix="partial-", dir=kept.parent))
+        for place, module in built.items():
+            (partial / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(module, partial / place)
+        try:
+            partial.rename(kept)
+        except OSError:  # the other build was first
+            shutil.rmtree(partial, ignore_errors=True)
+    return {path.relative_to(kept): path for path in sorted(kept.rglob("*")) if path.is_file()}
+
+
 class CustomBuildHook(BuildHookInterface):
     """Adds the compiled modules to a wheel, or puts them beside their sources for an editable installation."""
 
@@ -75,7 +107,7 @@ class CustomBuildHook(BuildHookInterface):
         root = Path(self.root)
         scratch = tempfile.mkdtemp(prefix="tidelog-build-")
         try:
-            built = compile_extensions(root, Path(scratch))
+            built = kept_or_compiled(root, Path(scratch))
         except (
             Exception,
             SystemExit,

@@ -130,14 +130,12 @@ class Terminal:
 class Runner:
     """Runs steps one after another; background ones live until ``close``."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path, home: Path, caches: dict[str, str]) -> None:
         self._folder = folder
         self._background: list[tuple[subprocess.Popen[bytes], Path]] = []
         kept = {key: value for key, value in os.environ.items() if key.startswith(KEPT)}
         path = fresh_path(os.environ["PATH"])
-        # Everything is installed from nothing, but downloaded once for all documents.
-        downloads = {"PIP_CACHE_DIR": str(ROOT / ".cache" / "pip")}
-        self._env = downloads | kept | {"HOME": str(home), "PATH": path, "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
+        self._env = caches | kept | {"HOME": str(home), "PATH": path, "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
         self._terminal = Terminal(folder, self._env, folder.parent)
 
     def run(self, step: Step) -> str | None:
@@ -199,7 +197,11 @@ def main() -> int:
         folder.mkdir()
         home.mkdir()
         copy_project(folder)
-        runner = Runner(folder, home)
+        # Everything is installed from nothing, but downloaded once for all documents, and compiled by README's and once for the guides.
+        cached = {"PIP_CACHE_DIR": str(ROOT / ".cache" / "pip")}
+        if document.name != "README.md":
+            cached["TIDELOG_BUILD_CACHE"] = str(ROOT / ".cache" / "build")
+        runner = Runner(folder, home, cached)
         try:
             for step in steps:
                 first = step.text.strip().split("\n")[0]

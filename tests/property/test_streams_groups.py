@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.unit.coordinator.group.streams.streams_driver import AT_ONCE, COUNTS, IN, WORDS, StreamsDriver
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.streams_group_heartbeat import ResponseTaskIds
 

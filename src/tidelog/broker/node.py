@@ -25,12 +25,13 @@ from tidelog.broker.ports import (
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.request import RequestContext
-from tidelog.broker.shares.share_partitions import SharePartitions
 from tidelog.broker.streams_topics import InternalStreamsTopics
 from tidelog.broker.verification_requests import TransactionQuestions
+from tidelog.broker.version_answers import VersionAnswers
 from tidelog.model.ports import Rng
 
 if TYPE_CHECKING:
+    from tidelog.broker.shares.share_partitions import SharePartitions
     from tidelog.config.resolve import BrokerConfig
     from tidelog.coordinator.group.coordinator import GroupCoordinator
     from tidelog.coordinator.shards import Shards
@@ -97,15 +98,23 @@ class Broker:
     streams_rebalances: int = 0
     """How often a heartbeat raised the epoch of a streams group."""
     transaction_questions: TransactionQuestions = field(init=False)
-    share_partitions: SharePartitions = field(init=False)
-    """The share partitions whose partition this broker leads."""
-
+    hosted_shares: SharePartitions | None = field(init=False, default=None)
+    """``share_partitions``, or None before the first request of a share group."""
     advertised: Mapping[int, VersionRange] = field(init=False)
+    version_answers: VersionAnswers = field(init=False, default_factory=VersionAnswers)
 
     def __post_init__(self) -> None:
         self.advertised = advertised(self.apis)
         self.transaction_questions = TransactionQuestions(self.runtime, self.others)
-        self.share_partitions = SharePartitions(self)
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """The share partitions whose partition this broker leads; imported when a share group first needs them."""
+        if self.hosted_shares is None:
+            from tidelog.broker.shares.share_partitions import SharePartitions
+
+            self.hosted_shares = SharePartitions(self)
+        return self.hosted_shares
 
 
 class Quorum(Protocol):
@@ -161,6 +170,7 @@ class ControllerSide:
     access: AccessControl | None = None
     """Decides what clients may do; None allows everything."""
     advertised: Mapping[int, VersionRange] = field(init=False)
+    version_answers: VersionAnswers = field(init=False, default_factory=VersionAnswers)
 
     def __post_init__(self) -> None:
         self.advertised = advertised(self.apis)

@@ -14,6 +14,7 @@ from tidelog.model.ports import Rng
 from tidelog.security.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
+    from tidelog.broker.version_answers import VersionAnswers
     from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.controller.result import ControllerResult
@@ -248,3 +249,6 @@ class Node(Protocol):
     def advertised(self) -> Mapping[int, VersionRange]:
         """The version ranges for ApiVersions, by API key."""
         ...
+
+    @property
+    def version_answers(self) -> VersionAnswers: ...

@@ -6,7 +6,9 @@ A lane answers the plain requests of one API as the Python code beside it does, 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from tidelog.broker.dispatch import MakeLane
 from tidelog.server import posix
@@ -35,3 +37,16 @@ def produce_lanes() -> MakeLane | None:
         return None
     written = {"disk_file": DiskFile, "descriptor": Descriptor} if posix.HAS_POSITIONS else {}
     return partial(produce_lane, **written)
+
+
+def read_steps() -> Callable[..., Any] | None:
+    """Makes what plain-text connections call when bytes arrive, in place of ``Connection._readable``; None where it was not compiled
+    or is not wanted."""
+    if os.environ.get("TIDELOG_PURE") == "1" or not posix.HAS_POSITIONS:
+        return None
+    try:
+        from tidelog.server.serving._read_step import read_step
+    except ImportError:
+        return None
+    make: Callable[..., Any] = read_step
+    return make

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tests.unit.broker.node_world import NodeWorld, run
+from tidelog.broker.answer_types import Encoded
 from tidelog.broker.api import Api, on_brokers, on_cluster, on_controllers
 from tidelog.broker.apis.cluster.versions import api_versions
 from tidelog.broker.dispatch import Dispatcher
@@ -22,7 +23,7 @@ from tidelog.model.acl import AclOperation
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, encode_request
-from tidelog.protocol.messages.api_versions import ApiVersionsRequest
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tidelog.protocol.messages.share_group_describe import (
     DescribedGroup,
     ShareGroupDescribeRequest,
@@ -77,7 +78,12 @@ def test_it_is_served_and_advertised() -> None:
     assert [each.group_id for each in answer.groups] == ["g"]
     ctx = world().context(4)
     told = api_versions(ctx, ApiVersionsRequest(client_software_name="x", client_software_version="1"))
-    assert [(each.api_key, each.min_version, each.max_version) for each in told.api_keys] == [(77, 1, 1)]
+    assert isinstance(told, Encoded)
+    (body,) = told.parts
+    assert isinstance(body, bytes)
+    assert [(each.api_key, each.min_version, each.max_version) for each in ApiVersionsResponse.decode(body, 4).api_keys] == [
+        (77, 1, 1)
+    ]
 
 
 def test_its_error_is_said_of_each_group_that_was_named() -> None:

@@ -58,7 +58,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     (tools / "tool").write_text("#!/bin/sh\necho here\n")
     (tools / "tool").chmod(0o755)
     (tools / "activate").write_text(f"PATH={tools}:$PATH\n")
-    made = Runner(folder, home)
+    made = Runner(folder, home, {})
     yield made
     made.close()
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
+from typing import TYPE_CHECKING
 
-from tidelog.broker.node import Broker
-from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.share.share_heartbeat import UNSET_OFFSET, Initialize
-from tidelog.coordinator.shard import Shard
-from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from tidelog.broker.node import Broker
+    from tidelog.coordinator.group.coordinator import GroupCoordinator
+    from tidelog.coordinator.group.share.share_heartbeat import Initialize
+    from tidelog.coordinator.shard import Shard
+    from tidelog.coordinator.share.records import ShareKey
 
 log = logging.getLogger(__name__)
 
+UNSET_OFFSET = -1
+"""Where deliveries begin is decided by the partition's leader."""
 MOST_AT_ONCE = 64
 """Partitions of one order that are initialized at the same time: a member may subscribe to all partitions of a cluster."""
 
@@ -44,6 +49,8 @@ class Initializer:
     def send(self, shard: Shard[GroupCoordinator], order: Initialize) -> None:
         """Asks the share coordinators, and tells the group's shard; a shard that was stopped meanwhile is not told, and its
         successor orders again."""
+        from tidelog.coordinator.share.records import ShareKey  # imported by nodes with share groups only
+
         broker = self.broker
         assert broker is not None
         begun = _Order(shard, order.group_id, order.state_epoch)

@@ -11,9 +11,9 @@ A group's kind (``kinds``) handles its requests: ``classic`` (joining, the phase
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup
@@ -29,8 +29,6 @@ from tidelog.coordinator.group.kinds import Kinds
 from tidelog.coordinator.group.offsets.offset_service import OffsetService
 from tidelog.coordinator.group.records import GroupRecord, OffsetKey, read_key, read_offset
 from tidelog.coordinator.group.settings import GroupSettings
-from tidelog.coordinator.group.share.share_service import ShareService
-from tidelog.coordinator.group.streams.streams_service import StreamsService
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -43,6 +41,10 @@ from tidelog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupR
 from tidelog.protocol.messages.sync_group import SyncGroupRequest
 from tidelog.records.builder import RecordData
 from tidelog.records.record import Record
+
+if TYPE_CHECKING:
+    from tidelog.coordinator.group.share.share_service import ShareService
+    from tidelog.coordinator.group.streams.streams_service import StreamsService
 
 BATCHED_LEAVE_FROM = 3
 
@@ -57,10 +59,10 @@ class GroupCoordinator:
         "_next_offset_check_ms",
         "_scheduled",
         "_settings",
+        "_shares",
+        "_streams",
         "_timers",
         "offsets",
-        "shares",
-        "streams",
     )
 
     def __init__(
@@ -72,10 +74,8 @@ class GroupCoordinator:
         self._kinds = Kinds(self._c)
         self.offsets = OffsetService(self._c, self._kinds)
         """Offset commits and committed offsets."""
-        self.shares = ShareService(self._c, self._schedule, self.offsets.stored.exist)
-        """What only share groups have."""
-        self.streams = StreamsService(self._c, self._schedule)
-        """What only streams groups have."""
+        self._shares: ShareService | None = None
+        self._streams: StreamsService | None = None
         self._next_offset_check_ms = now_ms + settings.offsets_retention_check_interval_ms
         self._timers: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -93,6 +93,24 @@ class GroupCoordinator:
     def kind_of(self, group: Group) -> GroupKind[Any]:
         """The rules for the group."""
         return self._kinds.of(group)
+
+    @property
+    def shares(self) -> ShareService:
+        """What only share groups have; imported when it is first asked for, as in ``kinds``."""
+        if self._shares is None:
+            from tidelog.coordinator.group.share.share_service import ShareService
+
+            self._shares = ShareService(self._c, self._schedule, self.offsets.stored.exist)
+        return self._shares
+
+    @property
+    def streams(self) -> StreamsService:
+        """What only streams groups have."""
+        if self._streams is None:
+            from tidelog.coordinator.group.streams.streams_service import StreamsService
+
+            self._streams = StreamsService(self._c, self._schedule)
+        return self._streams
 
     # -- membership ----------------------------------------------------------------------------------------------------------
 
@@ -198,6 +216,10 @@ class GroupCoordinator:
         for group in self._c.groups.values():
             self._kinds.of(group).topics_changed(group)
         return NOTHING
+
+    def forget_shared_topics(self, topic_ids: Collection[bytes]) -> Outcome:
+        """The topics were deleted: share groups drop the states of their partitions."""
+        return self.shares.forget_topics(topic_ids) if self._shares or self._kinds.may_have_shares else NOTHING
 
     # -- time ----------------------------------------------------------------------------------------------------------------
 

@@ -7,16 +7,17 @@ the class of a group.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.group_kind import Group
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
-from tidelog.coordinator.group.share.share_group import ShareGroup
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup
 from tidelog.coordinator.group.topic_metadata import Describable, TopicMetadata
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.ports import Rng
+
+G = TypeVar("G")
 
 ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 SHARE_ASSIGNMENT_INTERVAL = "group.share.assignment.interval.ms"
@@ -58,15 +59,10 @@ class Coordination:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def share(self, group_id: str) -> ShareGroup | None:
-        """The group, if it is a share group."""
+    def of_class(self, group_id: str, kind: type[G]) -> G | None:
+        """The group, if it is of that class: for protocols whose modules are not imported before their first group."""
         group = self._groups.get(group_id)
-        return group if isinstance(group, ShareGroup) else None
-
-    def streams(self, group_id: str) -> StreamsGroup | None:
-        """The group, if it is a streams group."""
-        group = self._groups.get(group_id)
-        return group if isinstance(group, StreamsGroup) else None
+        return group if isinstance(group, kind) else None
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The group, if it is of the classic protocol."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.ports import OtherBrokers
 from tidelog.broker.shares.initializing import Initializer
@@ -12,7 +12,6 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
 from tidelog.coordinator.shards import Shards
-from tidelog.coordinator.share.coordinator import ShareCoordinator
 from tidelog.coordinator.share.settings import ShareCoordinatorSettings
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.settings import TransactionSettings
@@ -26,6 +25,9 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.marker_channels import MarkerCarrier, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.coordinator.share.coordinator import ShareCoordinator
 
 BATCH_ROOM = 1_024
 """Room in a batch beside the record's key and value, in bytes; generous."""
@@ -98,6 +100,9 @@ class Coordinators:
             return TransactionCoordinator(transactions, new_id, server_version, now_ms)
 
         def make_shares(now_ms: int) -> ShareCoordinator:
+            # Most nodes never store the state of a share group.
+            from tidelog.coordinator.share.coordinator import ShareCoordinator
+
             return ShareCoordinator(shares, now_ms, lambda: replicas.image)
 
         def server_version() -> int:
@@ -147,10 +152,10 @@ class Coordinators:
             self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
             gone = frozenset(delta.topics.deleted)
             self.shares.tell_all(lambda machine: machine.forget_topics(gone))
-            self.groups.tell_all(lambda machine: machine.shares.forget_topics(gone))
+            self.groups.tell_all(lambda machine: machine.forget_shared_topics(gone))
         broker = self.initializer.broker
-        if broker is not None:
-            broker.share_partitions.follow()
+        if broker is not None and broker.hosted_shares is not None:
+            broker.hosted_shares.follow()
 
     def prune_shares(self) -> None:
         """Deletes the share state that newer snapshots have replaced."""

@@ -49,6 +49,8 @@ class Owner(Protocol):
     violations: Violations
     turn: Turn
     times: RequestTimes
+    read_step: Callable[..., Callable[[], None] | None] | None
+    """Makes the compiled form of ``Connection._readable`` for a connection that can have one (``server.native``)."""
 
     @property
     def handle(self) -> Callable[[Session, memoryview], Any]:
@@ -85,6 +87,7 @@ class Connection:
         "_clock_ns",
         "_deadline",
         "_loop",
+        "_on_readable",
         "_output",
         "_owner",
         "_runtime",
@@ -127,7 +130,9 @@ class Connection:
             self.machine = ConnectionMachine(self, session, self.authentication.handle, self._strangers, State.AUTHENTICATING)
         self.defers: Callable[[], bool] = partial(owner.turn.defers, self.machine)
         """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
-        self._loop.add_reader(transport.fd, self._readable)
+        step = None if owner.read_step is None else owner.read_step(self, transport, self.machine, owner.turn, self._clock_ns)
+        self._on_readable: Callable[[], None] = step or self._readable
+        self._loop.add_reader(transport.fd, self._on_readable)
 
     # -- what its listener asks -------------------------------------------------------------------------------------------
 
@@ -188,6 +193,10 @@ class Connection:
             return self._cannot_send(error)
         if taken == len(data):
             return self._all_left(SENT) if self._timed else True
+        return self._send_rest(data, taken)
+
+    def _send_rest(self, data: Buffer, taken: int) -> bool:
+        """The socket has taken ``taken`` bytes of ``data`` and is full."""
         self._output.add((memoryview(data)[taken:],))
         return self._all_left(PEER_SLOW)
 
@@ -205,7 +214,7 @@ class Connection:
 
     def read(self, wanted: bool) -> None:
         if wanted:
-            self._loop.add_reader(self._transport.fd, self._readable)
+            self._loop.add_reader(self._transport.fd, self._on_readable)
         else:
             self._loop.remove_reader(self._transport.fd)
 
@@ -246,8 +255,8 @@ class Connection:
                 # The next request stays in the kernel until it may be handled, but a closed connection is noticed.
                 count = 0 if machine.looks_for_end and self._transport.peer_has_ended() else -1
         except OSError as error:
-            log.debug("%s: %s", self.peer_host, error)
-            count = 0
+            self._ended(error)
+            return
         if count > 0:
             session = self._session
             session.received_ns = received_ns = self._clock_ns()
@@ -255,9 +264,15 @@ class Connection:
             machine.received(count)
             session.loop_ns += self._clock_ns() - received_ns
         elif not count:
-            machine.peer_ended()
+            self._ended(None)
         elif not receives:
             machine.stop_reading()
+
+    def _ended(self, error: OSError | None) -> None:
+        """The client has closed, or the connection is lost."""
+        if error is not None:
+            log.debug("%s: %s", self.peer_host, error)
+        self.machine.peer_ended()
 
     # -- bytes out --------------------------------------------------------------------------------------------------------
 

@@ -238,18 +238,20 @@ class ConnectionMachine:
         else:
             self.close()
 
-    def _requests(self) -> None:
+    def _requests(self, frame: memoryview | None = None, outgoing: Any = None) -> None:
+        """Handles the requests that have arrived. ``frame``: a request that has been handled, with ``outgoing``, before these."""
         frames, handle, session, answers = self.frames, self.handle, self.session, self._answers
         next_frame, next_key, places, lets_in = frames.next_frame, frames.next_key, self._places, self._in_order.lets_in
         left = REQUESTS_PER_TURN
-        while left and self._handling:
-            if places and not lets_in(next_key()):
-                break
-            frame = next_frame()
+        while frame is not None or (left and self._handling):
             if frame is None:
-                break
-            left -= 1
-            outgoing = handle(session, frame)
+                if places and not lets_in(next_key()):
+                    break
+                frame = next_frame()
+                if frame is None:
+                    break
+                left -= 1
+                outgoing = handle(session, frame)
             if type(outgoing) is list:
                 parts = outgoing
             else:
@@ -267,13 +269,20 @@ class ConnectionMachine:
                 return
             if not frames.more:
                 break
+            frame = None
+        self._settle(left)
+
+    def _settle(self, left: int) -> None:
+        """The requests of a turn are handled, except ``left``: sends the small answers, and decides what happens next."""
+        answers, places = self._answers, self._places
         if answers:
             may_defer = self._driver is None and not (places or self.peer_gone) and self.state is not _DRAINING
             if may_defer and self._line.defers():
                 self._sending = True
                 return
             self._flush()
-        if self._sending or not self._handling or self._driver is not None or (places and not lets_in(next_key())):
+        in_the_way = places and not self._in_order.lets_in(self.frames.next_key())
+        if self._sending or not self._handling or self._driver is not None or in_the_way:
             if self.state is _DRAINING and not self.busy:
                 self.close()
         elif not left:

@@ -28,7 +28,7 @@ from tidelog.broker.usage import Usage
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.disk import descriptors_allowed
-from tidelog.server.native import fetch_lanes, produce_lanes
+from tidelog.server.native import fetch_lanes, produce_lanes, read_steps
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
@@ -146,6 +146,7 @@ class Listener:
         self.runtime = runtime
         self.times, self.usage = RequestTimes(runtime.busy_ns, SlowRequests(name, runtime.real_ms).tell), Usage()
         self.dispatcher = Dispatcher(node, node.apis, self.times, self.usage, fetch_lanes(), produce_lanes())
+        self.read_step = read_steps()
         self.violations = Violations()
         self.turn = Turn(runtime.loop, runtime.busy_ns)
         self.connections: dict[Connection, None] = {}

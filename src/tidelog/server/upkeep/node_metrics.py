@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tidelog import __version__
 from tidelog.broker.quotas.limits import Kind
 from tidelog.config.listeners import address_text
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.coordinator.transaction.describing import count_by_state, open_transactions
 from tidelog.coordinator.transaction.state import NAMES
 from tidelog.metrics import catalog
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tidelog.storage.log_dir import LogDir
 
 MINUTE_S: Final = 60
+STREAMS: Final = "streams"
+"""The kind of group that ``_streams_groups`` counts."""
 RUNNING: Final = 3
 """The number that Kafka reports for a running broker."""
 
@@ -244,7 +246,8 @@ def _groups(parts: BrokerParts) -> list[list[Sample]]:
 
 def _dead_letters(parts: BrokerParts) -> list[list[Sample]]:
     """In the order of ``catalog.DEAD_LETTERS``."""
-    counts = parts.broker.share_partitions.dead_letters.counts
+    shares = parts.broker.hosted_shares
+    counts = {} if shares is None else shares.dead_letters.counts
     return [[((group_id,), getattr(each, name)) for group_id, each in counts.items()] for name in ("records", "sent", "failed")]
 
 
@@ -253,7 +256,10 @@ def _streams_groups(parts: BrokerParts) -> list[Sample]:
     machines = parts.broker.groups.machines()
     found = Counter(dict.fromkeys(StreamsGroupState, 0))
     for machine in [] if isinstance(machines, ErrorCode) else machines:
-        found.update(group.state for group in machine.groups.values() if isinstance(group, StreamsGroup))
+        for group in machine.groups.values():
+            kind = machine.kind_of(group)
+            if kind.name == STREAMS:
+                found[StreamsGroupState(kind.state_name(group))] += 1
     return [((state.value,), count) for state, count in found.items()]
 
 

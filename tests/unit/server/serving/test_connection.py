@@ -17,6 +17,7 @@ from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.replication.purgatory import ParkedAppend
+from tidelog.server.native import read_steps
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving.connection import Connection
 from tidelog.server.serving.connection_machine import REQUESTS_PER_TURN
@@ -34,7 +35,9 @@ def frame(body: bytes) -> bytes:
 class Side:
     """A connection whose requests are answered by ``handle``, and the client's end of it."""
 
-    def __init__(self, runtime: LoopRuntime, turn: Turn, handle: Handle, max_request_bytes: int = 1000) -> None:
+    def __init__(
+        self, runtime: LoopRuntime, turn: Turn, handle: Handle, max_request_bytes: int, read_step: Callable[..., Any] | None
+    ) -> None:
         self.runtime = runtime
         self.handled: list[bytes] = []
         self.closed_connections: list[Connection] = []
@@ -50,6 +53,7 @@ class Side:
         self.handle: Callable[[Session, memoryview], Any] = dispatch
         self.metered = False
         self.times = RequestTimes(runtime.busy_ns)
+        self.read_step = read_step
         self.sasl = None
         self.connection = Connection(self, PlainTransport(ours), NodeWorld().session(), max_request_bytes)
 
@@ -83,13 +87,14 @@ class Side:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, read_step: Callable[..., Any] | None) -> None:
+        self.read_step = read_step
         self.runtime = LoopRuntime(new_event_loop())
         self.turn = Turn(self.runtime.loop, self.runtime.busy_ns)
         self.sides: list[Side] = []
 
     def side(self, handle: Handle, max_request_bytes: int = 1000) -> Side:
-        side = Side(self.runtime, self.turn, handle, max_request_bytes)
+        side = Side(self.runtime, self.turn, handle, max_request_bytes, self.read_step)
         self.sides.append(side)
         return side
 
@@ -103,9 +108,10 @@ class World:
         return run(self.runtime, main)
 
 
-@pytest.fixture
-def world() -> Iterator[World]:
-    world = World()
+@pytest.fixture(params=["python", "compiled"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """Without the compiled read step, and with it; both are Python where it was not compiled."""
+    world = World(read_steps() if request.param == "compiled" else None)
     yield world
     world.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidelog.broker.answer_types import Encoded
 from tidelog.broker.request import Context
 from tidelog.metadata.supported_features import KRAFT_VERSION, supported_ranges
 from tidelog.model.errors import ErrorCode
@@ -20,18 +21,21 @@ NO_NODE = -1
 KNOWS_NODES_FROM = 5
 
 
-def broker_api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """The served versions and the cluster's feature levels, for every client. One that means another cluster or another node is
-    refused with REBOOTSTRAP_REQUIRED, because its addresses are out of date (KIP-1242); the rest is ``api_versions``."""
-    response = api_versions(ctx, request)
-    if request is None or response.error_code or ctx.api_version < KNOWS_NODES_FROM or request.cluster_id is None:
-        return response
-    if (request.cluster_id, request.node_id) != (ctx.node.cluster_id, ctx.node.node_id):
+def broker_api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse | Encoded:
+    """``api_versions`` of a broker. A client that means another cluster or another node is refused with REBOOTSTRAP_REQUIRED,
+    because its addresses are out of date (KIP-1242)."""
+    if request is not None and _means_another(ctx, request) and not _refusal(ctx, request):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
-    return response
+    return api_versions(ctx, request)
 
 
-def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+def _means_another(ctx: Context, request: ApiVersionsRequest) -> bool:
+    """Whether the client says that it expects another cluster or node here."""
+    said = ctx.api_version >= KNOWS_NODES_FROM and request.cluster_id is not None
+    return said and (request.cluster_id, request.node_id) != (ctx.node.cluster_id, ctx.node.node_id)
+
+
+def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse | Encoded:
     """The served versions and the cluster's feature levels. Sent by every client; ``request`` is None at an unknown version.
 
     v3 added the client's software name and version, and features; v4 may name features whose lowest level is 0, which readers of
@@ -41,15 +45,33 @@ def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersion
     """
     if request is None:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys(ctx))
-    version = ctx.api_version
-    if version >= 3:
-        if not (_is_software_text(request.client_software_name) and _is_software_text(request.client_software_version)):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        if version >= KNOWS_NODES_FROM and (request.cluster_id is None) != (request.node_id == NO_NODE):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    refusal = _refusal(ctx, request)
+    if refusal:
+        return ApiVersionsResponse(error_code=refusal)
+    if ctx.api_version >= 3:
         ctx.session.client_software_name = request.client_software_name
         ctx.session.client_software_version = request.client_software_version
-    image = ctx.image
+    kept = ctx.node.version_answers
+    body = kept.get(ctx.image, ctx.node.controller.kraft_version, ctx.api_version)
+    if body is None:
+        body = _answer(ctx).encode(ctx.api_version)
+        kept.keep(ctx.api_version, body)
+    return Encoded((body,), len(body))
+
+
+def _refusal(ctx: Context, request: ApiVersionsRequest) -> ErrorCode:
+    """NONE for a valid request."""
+    if ctx.api_version >= 3:
+        if not (_is_software_text(request.client_software_name) and _is_software_text(request.client_software_version)):
+            return ErrorCode.INVALID_REQUEST
+        if ctx.api_version >= KNOWS_NODES_FROM and (request.cluster_id is None) != (request.node_id == NO_NODE):
+            return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def _answer(ctx: Context) -> ApiVersionsResponse:
+    """To a valid request; depends on nothing but the version, the image and the level of kraft.version."""
+    image, version = ctx.image, ctx.api_version
     return ApiVersionsResponse(
         api_keys=_api_keys(ctx),
         supported_features=[

@@ -8,7 +8,6 @@ from typing import Any
 from tidelog.broker import coordinator_calls
 from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.share.records import ShareKey
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.machine import Outcome, Token
@@ -32,6 +31,8 @@ async def delete_states(
     ordered = await ask_shares(ctx, group_id, lambda machine, token: machine.shares.begin_deletion(token, group_id, topic_ids))
     if isinstance(ordered, ErrorCode):
         return ordered
+    from tidelog.coordinator.share.records import ShareKey  # imported by nodes with share groups only
+
     errors: dict[bytes, ErrorCode] = {}
     for topic_id in ordered.names:
         errors[topic_id] = _NONE

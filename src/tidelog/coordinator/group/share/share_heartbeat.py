@@ -35,8 +35,6 @@ from tidelog.protocol.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 
-UNSET_OFFSET = -1
-
 
 class ShareBeat(NamedTuple):
     """A heartbeat with what its connection knows about the client."""
@@ -111,7 +109,7 @@ def heartbeat(c: Coordination, beat: ShareBeat, effects: Effects, now_ms: int) -
 
 
 def _group(c: Coordination, group_id: str, *, create: bool) -> ShareGroup:
-    group = c.share(group_id)
+    group = c.of_class(group_id, ShareGroup)
     if group is not None:
         return group
     if group_id in c.groups:

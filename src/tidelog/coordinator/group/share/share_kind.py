@@ -109,7 +109,7 @@ class ShareKind:
 
     def replay(self, key: ShareRecordKey, value: bytes | None) -> None:
         """Replays a record of a share group."""
-        group = self._c.share(key.group_id)
+        group = self._c.of_class(key.group_id, ShareGroup)
         if value is not None:
             if group is None:
                 group = ShareGroup(key.group_id)

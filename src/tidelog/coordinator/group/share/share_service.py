@@ -52,7 +52,7 @@ class ShareService:
         """ShareGroupHeartbeat; ``share_heartbeat.check_request`` has checked it."""
         effects = Effects()
         try:
-            if self._c.share(beat.request.group_id) is None and self._has_offsets(beat.request.group_id):
+            if self._c.of_class(beat.request.group_id, ShareGroup) is None and self._has_offsets(beat.request.group_id):
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.request.group_id} is of another protocol.")
             if beat.request.member_epoch == LEAVE_EPOCH:
                 share_heartbeat.leave(self._c, beat, effects)
@@ -67,7 +67,7 @@ class ShareService:
 
     def settle(self, group_id: str, done: Partitions, failed: Partitions) -> Outcome:
         """The states of ``done`` are initialized; those of ``failed`` are not, and may be tried again."""
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is None:
             return NOTHING
         for topic_id in failed:
@@ -76,7 +76,7 @@ class ShareService:
 
     def describe(self, group_id: str) -> DescribedGroup:
         """ShareGroupDescribe, one group. GROUP_ID_NOT_FOUND for an unknown group and for one of another protocol."""
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is None:
             text = (
                 f"Group {group_id} not found." if group_id not in self._c.groups else f"Group {group_id} is of another protocol."
@@ -111,7 +111,7 @@ class ShareService:
 
     def initialized(self, group_id: str) -> Ordered | ErrorCode:
         """The partitions with a state; GROUP_ID_NOT_FOUND without such a group."""
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         known = group.state_partitions.initialized
@@ -125,7 +125,7 @@ class ShareService:
         another protocol. A group that does not exist is created. The epoch rises, so that leaders with the former state are
         fenced. For a while members that join do not order these partitions to be initialized."""
         effects = Effects()
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is None and (group_id in self._c.groups or self._has_offsets(group_id)):
             effects.reply(token, ErrorCode.GROUP_ID_NOT_FOUND)
             return effects.outcome()
@@ -148,7 +148,7 @@ class ShareService:
         """The reply is an ``Ordered`` of states to delete, of these topics or of all (None), or the error: GROUP_ID_NOT_FOUND,
         NON_EMPTY_GROUP."""
         effects = Effects()
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is None or group.members:
             effects.reply(token, ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP)
             return effects.outcome()
@@ -169,7 +169,7 @@ class ShareService:
     def forget(self, token: Token, group_id: str, topic_ids: Collection[bytes]) -> Outcome:
         """The states of these topics are deleted."""
         effects = Effects()
-        group = self._c.share(group_id)
+        group = self._c.of_class(group_id, ShareGroup)
         if group is not None:
             left = group.state_partitions.without(topic_ids)
             if left != group.state_partitions:

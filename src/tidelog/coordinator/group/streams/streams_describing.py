@@ -13,7 +13,7 @@ from tidelog.protocol.messages.streams_group_describe import Assignment, Describ
 
 def describe_streams_group(c: Coordination, group_id: str) -> DescribedGroup:
     """Describes one group. GROUP_ID_NOT_FOUND for an unknown group and for one of another protocol."""
-    group = c.streams(group_id)
+    group = c.of_class(group_id, StreamsGroup)
     if group is None:
         text = f"Group {group_id} not found." if group_id not in c.groups else f"Group {group_id} is of another protocol."
         return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text, group_id=group_id)

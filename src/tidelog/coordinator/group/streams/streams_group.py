@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 
 from tidelog.coordinator.group.streams.owned_tasks import NOTHING_OWNED, OwnedTasks
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.coordinator.group.streams.task_holders import TaskHolders
 from tidelog.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from tidelog.coordinator.group.streams.topology import ConfiguredTopology
@@ -38,17 +39,6 @@ class MemberState(IntEnum):
     def read(cls, number: int) -> MemberState:
         """The state; UNKNOWN for a number of a later version."""
         return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
-
-
-class StreamsGroupState(Enum):
-    """The value is the name that Kafka's tools show."""
-
-    EMPTY = "Empty"
-    NOT_READY = "NotReady"
-    """The topics of the topology are not all there, or not as they have to be."""
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
 
 
 @dataclass(frozen=True, slots=True)

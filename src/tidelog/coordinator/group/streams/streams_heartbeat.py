@@ -73,7 +73,7 @@ class Checked(NamedTuple):
 def open_group(c: Coordination, group_id: str, *, create: bool) -> Opening:
     """The streams group with that id, created if ``create``, in place of an empty classic one too. KafkaError GROUP_ID_NOT_FOUND
     when that is impossible."""
-    known = c.streams(group_id)
+    known = c.of_class(group_id, StreamsGroup)
     if known is not None:
         return Opening(known)
     if group_id not in c.groups:

@@ -131,7 +131,7 @@ class StreamsKind:
 
     def replay(self, key: StreamsRecordKey, value: bytes | None, *, loading: bool) -> None:
         """Replays a record of a streams group."""
-        group = self._c.streams(key.group_id)
+        group = self._c.of_class(key.group_id, StreamsGroup)
         if value is not None:
             if group is None:
                 group = StreamsGroup(key.group_id)

@@ -1,16 +1,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.apis.cluster.versions import api_versions, broker_api_versions
+from tidelog.broker.answer_types import Encoded
+from tidelog.broker.apis.cluster import versions
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.api_versions import ApiVersionsRequest
+from tidelog.model.ports import FileSlice
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 HELLO = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.1")
+
+
+def read(ctx: BrokerContext, answer: ApiVersionsResponse | Encoded) -> ApiVersionsResponse:
+    """As the client reads it."""
+    if isinstance(answer, Encoded):
+        return ApiVersionsResponse.decode(
+            b"".join(bytes(part) for part in answer.parts if not isinstance(part, FileSlice)), ctx.api_version
+        )
+    return answer
+
+
+def api_versions(ctx: BrokerContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    return read(ctx, versions.api_versions(ctx, request))
+
+
+def broker_api_versions(ctx: BrokerContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    return read(ctx, versions.broker_api_versions(ctx, request))
 
 
 def test_the_table_is_what_is_answered() -> None:
@@ -78,3 +99,17 @@ def test_a_client_that_means_another_node_has_to_begin_again(
     assert [each.error_code for each in answers] == [of_broker, of_controller]
     assert [bool(each.api_keys) for each in answers] == [not of_broker, not of_controller]
     assert broker_api_versions(NodeWorld().context(4), request).error_code == 0
+
+
+def test_answers_are_kept_until_the_image_or_the_level_of_kraft_changes() -> None:
+    world = NodeWorld()
+    first = api_versions(world.context(4), HELLO)
+    assert versions.api_versions(world.context(4), HELLO).parts[0] is versions.api_versions(world.context(4), HELLO).parts[0]  # type: ignore[union-attr]
+    assert api_versions(world.context(4), HELLO) == first
+    assert [each.api_key for each in api_versions(world.context(0), HELLO).api_keys] == [each.api_key for each in first.api_keys]
+    world.broker.image = replace(world.broker.image, offset=first.finalized_features_epoch + 1)
+    assert api_versions(world.context(4), HELLO).finalized_features_epoch == first.finalized_features_epoch + 1
+    before = {each.name: each.max_version_level for each in api_versions(world.context(4), HELLO).finalized_features}
+    world.broker.controller = SimpleNamespace(kraft_version=before.get("kraft.version", 0) + 1)  # type: ignore[assignment]
+    after = {each.name: each.max_version_level for each in api_versions(world.context(4), HELLO).finalized_features}
+    assert after == before | {"kraft.version": before.get("kraft.version", 0) + 1}

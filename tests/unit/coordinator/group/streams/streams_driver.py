@@ -10,8 +10,9 @@ from tests.unit.coordinator.group.consumer_driver import ConsumerDriver
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
 from tidelog.coordinator.group.streams.streams_answer import Answered
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState, StreamsMember
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsMember
 from tidelog.coordinator.group.streams.streams_heartbeat import StreamsBeat
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.protocol.messages.streams_group_heartbeat import (
     KeyValue,
     RequestEndpoint,

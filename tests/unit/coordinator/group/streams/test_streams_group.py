@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.coordinator.group.streams.streams_driver import IN, WORDS, word_count
-from tidelog.coordinator.group.streams.streams_group import Deadlines, MemberState, StreamsGroup, StreamsGroupState, StreamsMember
+from tidelog.coordinator.group.streams.streams_group import Deadlines, MemberState, StreamsGroup, StreamsMember
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.coordinator.group.streams.topology_record import recorded
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.streams_group_heartbeat import Subtopology, TopicInfo, Topology

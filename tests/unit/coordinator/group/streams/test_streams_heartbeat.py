@@ -22,7 +22,7 @@ from tests.unit.coordinator.group.streams.streams_driver import (
     statuses,
     word_count,
 )
-from tidelog.coordinator.group.streams.streams_group import StreamsGroupState
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.model.errors import ErrorCode
 
 

@@ -12,7 +12,8 @@ from tests.unit.coordinator.group.streams.streams_driver import (
     kinds,
 )
 from tidelog.coordinator.group import describing
-from tidelog.coordinator.group.streams.streams_group import StreamsGroup, StreamsGroupState
+from tidelog.coordinator.group.streams.streams_group import StreamsGroup
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.model.errors import ErrorCode
 
 

@@ -19,7 +19,7 @@ from tests.unit.coordinator.group.streams.streams_driver import (
 )
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.streams import streams_target
-from tidelog.coordinator.group.streams.streams_group import StreamsGroupState
+from tidelog.coordinator.group.streams.streams_state import StreamsGroupState
 from tidelog.model.errors import ErrorCode
 
 
