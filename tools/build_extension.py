@@ -1,8 +1,8 @@
 """Hatch's build hook: compiles the package's Cython modules where there is a compiler, and says so where there is none.
 
 The package is whole without them: beside each ``_name.pyx`` stands Python that does the same, several times slower. So nothing
-here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose. ``TIDELOG_BUILD_CACHE`` names a folder
-that keeps compiled modules for the next build of the same sources: the Makefile sets it, because it installs several times.
+here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose. ``TIDELOG_BUILD_CACHE`` names a
+folder that keeps compiled modules for the next build of the same sources: the Makefile sets it, because it installs several times.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def produce_lanes() -> MakeLane | None:
 
 
 def read_steps() -> Callable[..., Any] | None:
-    """Makes what plain-text connections call when bytes arrive, in place of ``Connection._readable``; None where it was not compiled
-    or is not wanted."""
+    """Makes what plain-text connections call when bytes arrive, in place of ``Connection._readable``; None where it was not
+    compiled or is not wanted."""
     if os.environ.get("TIDELOG_PURE") == "1" or not posix.HAS_POSITIONS:
         return None
     try:

@@ -153,7 +153,7 @@ cdef class ReadStep:
             data = <uint8_t*>PyByteArray_AS_STRING(get(frames, frames_buffer)) + at
             size = big_endian(data, 4)
             if size > number(frames, frames_max) or size > number(frames, frames_max_plain):
-                machine._requests()  # a frame that is refused, or a large Produce
+                machine._requests(left)  # a frame that is refused, or a large Produce
                 return 0
             if end - at - 4 < size:
                 break
@@ -167,7 +167,7 @@ cdef class ReadStep:
                 if Py_TYPE(<object>part) == <PyTypeObject*>FileSlice or len(<object>part) > COALESCE_BYTES:
                     part = NULL
             if part == NULL:
-                machine._requests(frame, outgoing)
+                machine._requests(left, frame, outgoing)
                 return 0
             self.answers.append(<object>part)
             if not is_(frames, frames_more, True):

@@ -238,11 +238,10 @@ class ConnectionMachine:
         else:
             self.close()
 
-    def _requests(self, frame: memoryview | None = None, outgoing: Any = None) -> None:
-        """Handles the requests that have arrived. ``frame``: a request that has been handled, with ``outgoing``, before these."""
+    def _requests(self, left: int = REQUESTS_PER_TURN, frame: memoryview | None = None, outgoing: Any = None) -> None:
+        """Handles at most ``left`` requests that have arrived. ``frame``: one that was handled before them, with ``outgoing``."""
         frames, handle, session, answers = self.frames, self.handle, self.session, self._answers
         next_frame, next_key, places, lets_in = frames.next_frame, frames.next_key, self._places, self._in_order.lets_in
-        left = REQUESTS_PER_TURN
         while frame is not None or (left and self._handling):
             if frame is None:
                 if places and not lets_in(next_key()):
