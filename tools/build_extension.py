@@ -2,7 +2,7 @@
 
 The package is whole without them: beside each ``_name.pyx`` stands Python that does the same, several times slower. So nothing
 here may fail an installation. ``TIDELOG_PURE=1`` leaves the compiled modules out on purpose. ``TIDELOG_BUILD_CACHE`` names a
-folder that keeps compiled modules for the next build of the same sources: the Makefile sets it, because it installs several times.
+folder that keeps compiled modules for the next build of the same sources: the Makefile sets it, because it installs often.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def main() -> int:
         folder.mkdir()
         home.mkdir()
         copy_project(folder)
-        # Everything is installed from nothing, but downloaded once for all documents, and compiled for README and once for all guides.
+        # Everything is installed from nothing, but downloaded once for all documents, and compiled once for all guides.
         cached = {"PIP_CACHE_DIR": str(ROOT / ".cache" / "pip")}
         if document.name != "README.md":
             cached["TIDELOG_BUILD_CACHE"] = str(ROOT / ".cache" / "build")

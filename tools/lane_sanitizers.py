@@ -23,6 +23,7 @@ LANES = {
     "Produce": "tests.property.produce_twins",
     "Fetch": "tests.property.test_fetch_lane",
     "followers' Fetch": "tests.property.test_follower_twins",
+    "the read step": "tests.property.test_read_step",
 }
 
 

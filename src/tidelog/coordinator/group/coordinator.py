@@ -11,9 +11,10 @@ A group's kind (``kinds``) handles its requests: ``classic`` (joining, the phase
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup
@@ -32,6 +33,7 @@ from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.first_use import FirstUse
 from tidelog.model.machine import NOTHING, Outcome, Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.consumer_group_describe import DescribedGroup
@@ -46,7 +48,21 @@ if TYPE_CHECKING:
     from tidelog.coordinator.group.share.share_service import ShareService
     from tidelog.coordinator.group.streams.streams_service import StreamsService
 
+Schedule: TypeAlias = Callable[[str], None]
+"""Gets the id of a group whose deadlines may have changed."""
 BATCHED_LEAVE_FROM = 3
+
+
+def _share_service(coordination: Coordination, schedule: Schedule, has_offsets: Callable[[str], bool]) -> ShareService:
+    from tidelog.coordinator.group.share.share_service import ShareService
+
+    return ShareService(coordination, schedule, has_offsets)
+
+
+def _streams_service(coordination: Coordination, schedule: Schedule) -> StreamsService:
+    from tidelog.coordinator.group.streams.streams_service import StreamsService
+
+    return StreamsService(coordination, schedule)
 
 
 class GroupCoordinator:
@@ -65,6 +81,11 @@ class GroupCoordinator:
         "offsets",
     )
 
+    shares: FirstUse[ShareService] = FirstUse("_shares")
+    """What only share groups have."""
+    streams: FirstUse[StreamsService] = FirstUse("_streams")
+    """What only streams groups have."""
+
     def __init__(
         self, settings: GroupSettings, rng: Rng, now_ms: int, image: Callable[[], ClusterImage] = lambda: EMPTY_IMAGE
     ) -> None:
@@ -74,8 +95,8 @@ class GroupCoordinator:
         self._kinds = Kinds(self._c)
         self.offsets = OffsetService(self._c, self._kinds)
         """Offset commits and committed offsets."""
-        self._shares: ShareService | None = None
-        self._streams: StreamsService | None = None
+        self._shares: Any = partial(_share_service, self._c, self._schedule, self.offsets.stored.exist)
+        self._streams: Any = partial(_streams_service, self._c, self._schedule)
         self._next_offset_check_ms = now_ms + settings.offsets_retention_check_interval_ms
         self._timers: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -93,24 +114,6 @@ class GroupCoordinator:
     def kind_of(self, group: Group) -> GroupKind[Any]:
         """The rules for the group."""
         return self._kinds.of(group)
-
-    @property
-    def shares(self) -> ShareService:
-        """What only share groups have; imported when it is first asked for, as in ``kinds``."""
-        if self._shares is None:
-            from tidelog.coordinator.group.share.share_service import ShareService
-
-            self._shares = ShareService(self._c, self._schedule, self.offsets.stored.exist)
-        return self._shares
-
-    @property
-    def streams(self) -> StreamsService:
-        """What only streams groups have."""
-        if self._streams is None:
-            from tidelog.coordinator.group.streams.streams_service import StreamsService
-
-            self._streams = StreamsService(self._c, self._schedule)
-        return self._streams
 
     # -- membership ----------------------------------------------------------------------------------------------------------
 
@@ -216,10 +219,6 @@ class GroupCoordinator:
         for group in self._c.groups.values():
             self._kinds.of(group).topics_changed(group)
         return NOTHING
-
-    def forget_shared_topics(self, topic_ids: Collection[bytes]) -> Outcome:
-        """The topics were deleted: share groups drop the states of their partitions."""
-        return self.shares.forget_topics(topic_ids) if self._shares or self._kinds.may_have_shares else NOTHING
 
     # -- time ----------------------------------------------------------------------------------------------------------------
 

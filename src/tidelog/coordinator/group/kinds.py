@@ -1,6 +1,6 @@
 """Kinds: finds the kind of a group, or of a record in the log. One row for each protocol.
 
-The modules of share and streams groups are imported with the first group of theirs: most nodes never have one, and they are a
+The modules of share and streams groups are imported with their first group: most nodes never have one, and they are a
 tenth of a node's modules.
 """
 
@@ -42,11 +42,6 @@ class Kinds:
             self._import_streams()
             kind = self._by_class[type(group)]
         return kind
-
-    @property
-    def may_have_shares(self) -> bool:
-        """False when no share group has been met yet."""
-        return self._replay_share is not None
 
     def replay(self, key: str | UnknownKey, record: GroupRecord, now_ms: int, *, loading: bool) -> None:
         """Replays a record of a group. ``key``: the id of a classic group, or a record type of a later protocol; an unknown

@@ -19,6 +19,7 @@ from tidelog.coordinator.transaction.transitions import NewId
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.supported_features import TRANSACTION_VERSION
 from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from tidelog.model.machine import NOTHING, Outcome
 from tidelog.model.ports import Rng
 from tidelog.replication.isr_and_high_watermark import is_followed
 from tidelog.replication.partition import Partition
@@ -28,6 +29,7 @@ from tidelog.server.runtime import Alarm, LoopRuntime
 
 if TYPE_CHECKING:
     from tidelog.coordinator.share.coordinator import ShareCoordinator
+    from tidelog.metadata.image import ClusterImage
 
 BATCH_ROOM = 1_024
 """Room in a batch beside the record's key and value, in bytes; generous."""
@@ -100,10 +102,7 @@ class Coordinators:
             return TransactionCoordinator(transactions, new_id, server_version, now_ms)
 
         def make_shares(now_ms: int) -> ShareCoordinator:
-            # Most nodes never store the state of a share group.
-            from tidelog.coordinator.share.coordinator import ShareCoordinator
-
-            return ShareCoordinator(shares, now_ms, lambda: replicas.image)
+            return _share_coordinator(shares, now_ms, lambda: replicas.image)
 
         def server_version() -> int:
             return replicas.image.features.get(TRANSACTION_VERSION, 0)
@@ -152,7 +151,7 @@ class Coordinators:
             self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
             gone = frozenset(delta.topics.deleted)
             self.shares.tell_all(lambda machine: machine.forget_topics(gone))
-            self.groups.tell_all(lambda machine: machine.forget_shared_topics(gone))
+            self.groups.tell_all(lambda machine: _forget_shared(machine, gone))
         broker = self.initializer.broker
         if broker is not None and broker.hosted_shares is not None:
             broker.hosted_shares.follow()
@@ -175,6 +174,19 @@ class Coordinators:
         self.groups.stop()
         self.transactions.stop()
         self.shares.stop()
+
+
+def _forget_shared(machine: GroupCoordinator, topic_ids: frozenset[bytes]) -> Outcome:
+    """Share groups drop the states of deleted topics' partitions; nothing is imported where there is no share group."""
+    shared = any(machine.kind_of(group).name == "share" for group in machine.groups.values())
+    return machine.shares.forget_topics(topic_ids) if shared else NOTHING
+
+
+def _share_coordinator(settings: ShareCoordinatorSettings, now_ms: int, image: Callable[[], ClusterImage]) -> ShareCoordinator:
+    """Imported with the first partition that stores states of share groups; most nodes never have one."""
+    from tidelog.coordinator.share.coordinator import ShareCoordinator
+
+    return ShareCoordinator(settings, now_ms, image)
 
 
 def share_settings(config: BrokerConfig) -> ShareCoordinatorSettings:

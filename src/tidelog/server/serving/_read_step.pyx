@@ -18,6 +18,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from tidelog.broker._lane cimport Slot, big_endian, get, is_, number, put_in, slot_of
 
+import logging
 import os
 
 from tidelog.broker.request import Session
@@ -43,6 +44,8 @@ cdef extern from *:
     Py_ssize_t recv(int fd, void* data, size_t size, int flags) nogil
     Py_ssize_t send(int fd, const void* data, size_t size, int flags) nogil
 
+
+log = logging.getLogger("tidelog.server.serving.connection")
 
 cdef Py_ssize_t COALESCE_BYTES = _COALESCE_BYTES
 cdef int REQUESTS_PER_TURN = _REQUESTS_PER_TURN
@@ -115,7 +118,9 @@ cdef class ReadStep:
         if count <= 0:
             if count < 0 and (errno == EAGAIN or errno == EINTR):
                 return None
-            self.connection._ended(OSError(errno, os.strerror(errno)) if count < 0 else None)
+            if count < 0:
+                log.debug("%s: %s", self.connection.peer_host, os.strerror(errno))
+            machine.peer_ended()
             return None
         received_ns = self.clock_ns()
         put_in(session, session_received_ns, received_ns)
@@ -209,7 +214,8 @@ cdef class ReadStep:
         if taken == size:
             return 0
         if taken >= 0 or reason == EAGAIN or reason == EINTR:
-            self.connection._send_rest(data, max(taken, 0))
+            self.connection._output.add((memoryview(data)[max(taken, 0) :],))
+            self.connection._all_left(PEER_SLOW)
         else:
             self.connection._cannot_send(OSError(reason, os.strerror(reason)))
         put_in(machine, machine_sending, True)

@@ -193,10 +193,6 @@ class Connection:
             return self._cannot_send(error)
         if taken == len(data):
             return self._all_left(SENT) if self._timed else True
-        return self._send_rest(data, taken)
-
-    def _send_rest(self, data: Buffer, taken: int) -> bool:
-        """The socket has taken ``taken`` bytes of ``data`` and is full."""
         self._output.add((memoryview(data)[taken:],))
         return self._all_left(PEER_SLOW)
 
@@ -255,8 +251,8 @@ class Connection:
                 # The next request stays in the kernel until it may be handled, but a closed connection is noticed.
                 count = 0 if machine.looks_for_end and self._transport.peer_has_ended() else -1
         except OSError as error:
-            self._ended(error)
-            return
+            log.debug("%s: %s", self.peer_host, error)
+            count = 0
         if count > 0:
             session = self._session
             session.received_ns = received_ns = self._clock_ns()
@@ -264,15 +260,9 @@ class Connection:
             machine.received(count)
             session.loop_ns += self._clock_ns() - received_ns
         elif not count:
-            self._ended(None)
+            machine.peer_ended()
         elif not receives:
             machine.stop_reading()
-
-    def _ended(self, error: OSError | None) -> None:
-        """The client has closed, or the connection is lost."""
-        if error is not None:
-            log.debug("%s: %s", self.peer_host, error)
-        self.machine.peer_ended()
 
     # -- bytes out --------------------------------------------------------------------------------------------------------
 

@@ -32,8 +32,6 @@ REQUESTS_PER_TURN = 32
 COALESCE_BYTES = 64 * 1024
 """Larger answers are not collected but sent immediately."""
 _PRODUCE = b"\0\0"
-
-
 _DRAINING, _CLOSED = State.DRAINING, State.CLOSED
 
 
@@ -280,8 +278,7 @@ class ConnectionMachine:
                 self._sending = True
                 return
             self._flush()
-        in_the_way = places and not self._in_order.lets_in(self.frames.next_key())
-        if self._sending or not self._handling or self._driver is not None or in_the_way:
+        if not self.takes_next:
             if self.state is _DRAINING and not self.busy:
                 self.close()
         elif not left:

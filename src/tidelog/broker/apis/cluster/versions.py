@@ -22,8 +22,8 @@ KNOWS_NODES_FROM = 5
 
 
 def broker_api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse | Encoded:
-    """``api_versions`` of a broker. A client that means another cluster or another node is refused with REBOOTSTRAP_REQUIRED,
-    because its addresses are out of date (KIP-1242)."""
+    """The served versions and the cluster's feature levels, for every client. One that means another cluster or another node is
+    refused with REBOOTSTRAP_REQUIRED, because its addresses are out of date (KIP-1242); the rest is ``api_versions``."""
     if request is not None and _means_another(ctx, request) and not _refusal(ctx, request):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     return api_versions(ctx, request)
