@@ -20,6 +20,7 @@ from tidelog.broker._lane cimport Slot, big_endian, get, is_, number, put_in, sl
 
 import logging
 import os
+import socket
 
 from tidelog.broker.request import Session
 from tidelog.model.ports import FileSlice
@@ -77,9 +78,11 @@ cdef Slot turn_last = slot_of(Turn, "_last")
 
 
 def read_step(connection, transport, machine, turn, clock_ns):
-    """What to call when ``transport`` is readable; None for a connection that is not of the plain kind. ``turn``: where answers wait
-    for the end of the loop's turn."""
-    if type(transport) is not PlainTransport or type(machine) is not ConnectionMachine or type(machine.frames) is not FrameReader:
+    """What to call when ``transport`` is readable; None for a connection that is not of the plain kind, as one with a socket of the
+    simulator, whose descriptor is no descriptor of the system. ``turn``: where answers wait for the end of the loop's turn."""
+    if type(transport) is not PlainTransport or type(transport._socket) is not socket.socket:
+        return None
+    if type(machine) is not ConnectionMachine or type(machine.frames) is not FrameReader:
         return None
     return ReadStep(connection, transport, machine, turn, clock_ns)
 

@@ -87,7 +87,7 @@ class Side:
 
 
 class World:
-    def __init__(self, read_step: Callable[..., Any] | None) -> None:
+    def __init__(self, read_step: Callable[..., Any] | None = None) -> None:
         self.read_step = read_step
         self.runtime = LoopRuntime(new_event_loop())
         self.turn = Turn(self.runtime.loop, self.runtime.busy_ns)

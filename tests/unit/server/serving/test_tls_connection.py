@@ -30,6 +30,7 @@ class Side:
         self.violations = Violations()
         self.closed_connections = 0
         self.metered = False
+        self.read_step = None
         self.sasl = None
         self.times = RequestTimes(world.runtime.busy_ns)
         ours, self.client = secured_pair(listener().context, client_context())
