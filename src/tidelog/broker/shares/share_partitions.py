@@ -74,7 +74,12 @@ class SharePartitions:
 
     def leave(self, session: ShareSession) -> list[Persisting]:
         """The session has ended: what its member holds is released. The group's last session takes its share partitions along."""
-        places = list(session.partitions)
+        places: Iterable[Place] = session.partitions
+        if len(session.partitions) > len(self._hosted):
+            # A session may name many partitions that are not here.
+            group_id, named = session.group_id, session.partitions
+            here = (Place(*key[1:]) for key in self._hosted if key.group_id == group_id)
+            places = [place for place in here if place in named]
         released = self.release(session.group_id, session.member_id, places)
         if not self.sessions.has_group(session.group_id):
             for hosted in [each for each in self if each.key.group_id == session.group_id]:
