@@ -110,8 +110,12 @@ class ShareFetching:
             return
         runtime = self._ctx.node.runtime
         deadline_ms = runtime.even_ms() + self._wait_ms
+        waited = False
         while self._shares.sessions.holds(self._session):
             over = runtime.even_ms() >= deadline_ms
+            if over and waited:
+                self._shares.counts.expired += 1
+                waited = False
             parked = ParkedShareFetch(runtime.now_ms() + deadline_ms - runtime.even_ms())
             try:
                 outcome = await self._try(parked, over=over)
@@ -126,6 +130,7 @@ class ShareFetching:
                     if over:
                         return
                     await self._ctx.wait(parked)
+                    waited = True
             finally:
                 parked.finish()
 

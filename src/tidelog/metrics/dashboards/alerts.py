@@ -204,6 +204,22 @@ ALERTS: Final = (
         "Retention was shorter than the group's delay: lengthen it, then see what auto.offset.reset makes the consumers skip.",
     ),
     Alert(
+        "TidelogShareGroupStuck",
+        f"max by (group, topic) (tidelog_share_group_oldest_unacknowledged_seconds{{{_JOB}}}) > 3600",
+        "10m",
+        _WARNING,
+        "A record of {{ $labels.topic }} waits for share group {{ $labels.group }} since {{ $value | humanizeDuration }}",
+        "tidelog share-groups --describe shows the start offset of each partition, tidelog why-record why that record waits.",
+    ),
+    Alert(
+        "TidelogDeadLettersLost",
+        f"sum by (group) (increase(kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total{{{_JOB}}}[15m])) > 0",
+        "1m",
+        _CRITICAL,
+        "Share group {{ $labels.group }} gives up records that are not in its dead-letter topic",
+        "The brokers' logs name their offsets and the reason. While the topic still has them, they can be read there.",
+    ),
+    Alert(
         "TidelogHangingTransaction",
         f"sum by (instance) (kafka_server_replicamanager_partitionswithlatetransactionscount{{{_JOB}}}) > 0",
         "5m",

@@ -128,6 +128,11 @@ class SharePartition:
         return self._end - self._start + 1
 
     @property
+    def range_count(self) -> int:
+        """Ranges in flight that have one state and one holder."""
+        return len(self._spans)
+
+    @property
     def delivery_complete_count(self) -> int:
         """Records above the start that are finished."""
         return self._complete

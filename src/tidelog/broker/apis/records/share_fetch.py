@@ -77,7 +77,10 @@ async def share_fetch(ctx: BrokerContext, request: fetching.ShareFetchRequest) -
         fetch = ShareFetching(ctx, session, request, readable, exact=request.share_acquire_mode == _RECORD_LIMIT)
         if not request.is_renew_ack:
             await fetch.run()
-    return await _fetch_response(ctx, group_id, session, fetch, {place: _error(each) for place, each in acks.items()})
+            _count_fetched(ctx, fetch)
+    errors = {place: _error(each) for place, each in acks.items()}
+    _count_answered(ctx, errors)
+    return await _fetch_response(ctx, group_id, session, fetch, errors)
 
 
 async def _session(ctx: BrokerContext, group_id: str, request: fetching.ShareFetchRequest) -> ShareSession:
@@ -142,7 +145,9 @@ async def share_acknowledge(
     if request.share_session_epoch == CLOSE and shares.sessions.close(session):
         released = shares.leave(session)
     await _settled(ctx, (*acks.values(), *released))
-    return _acknowledge_response(ctx, group_id, {place: _error(each) for place, each in acks.items()})
+    errors = {place: _error(each) for place, each in acks.items()}
+    _count_answered(ctx, errors)
+    return _acknowledge_response(ctx, group_id, errors)
 
 
 # -- acknowledgements --------------------------------------------------------------------------------------------------------
@@ -186,7 +191,9 @@ def _acknowledge(
             Acknowledgement(batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types))
             for batch in each.acknowledgement_batches
         ]
-        acks[place] = hosted.acknowledge(session.member_id, batches)
+        acks[place] = outcome = hosted.acknowledge(session.member_id, batches)
+        if outcome is _NONE or isinstance(outcome, Persisting):
+            shares.counts.acknowledge(batches)
     return acks
 
 
@@ -208,6 +215,26 @@ async def _settled(ctx: BrokerContext, changes: Iterable[ErrorCode | Persisting]
     for each in changes:
         if isinstance(each, Persisting) and not each.done:
             await ctx.wait(each)
+
+
+def _count_answered(ctx: BrokerContext, errors: dict[Place, ErrorCode]) -> None:
+    """Counts the request for each topic whose records it acknowledged."""
+    failed = {place.topic_id for place, error in errors.items() if error is not _NONE}
+    for topic_id in dict.fromkeys(place.topic_id for place in errors):
+        topic = ctx.image.topics.by_id.get(Uuid(topic_id))
+        if topic is not None:
+            ctx.node.share_partitions.counts.answered(topic.name, failed=topic_id in failed)
+
+
+def _count_fetched(ctx: BrokerContext, fetch: ShareFetching) -> None:
+    """Counts the request for each topic that it fetched from."""
+    failed: dict[bytes, bool] = {}
+    for place, found in fetch.results.items():
+        failed[place.topic_id] = failed.get(place.topic_id, False) or found.error is not _NONE
+    for topic_id, one_failed in failed.items():
+        topic = ctx.image.topics.by_id.get(Uuid(topic_id))
+        if topic is not None:
+            ctx.node.share_partitions.counts.fetched(topic.name, failed=one_failed)
 
 
 def _error(outcome: ErrorCode | Persisting) -> ErrorCode:
