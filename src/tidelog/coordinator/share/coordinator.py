@@ -245,6 +245,11 @@ class ShareCoordinator:
         """The start offset of each share partition, and how many records beyond it are finished; -1 for what is unknown."""
         return ((key, stored.start_offset, stored.complete_count) for key, stored in self._shares.items())
 
+    def stored(self, key: ShareKey) -> Found | None:
+        """The state of one share partition; None when there is none."""
+        stored = self._shares.get(key)
+        return None if stored is None else _found(stored)
+
     def prunable_offset(self, safe_to: int) -> int | None:
         """Records below this offset are not needed. None when nothing is stored, and while a last snapshot is not below
         ``safe_to``: it may be lost, and then the one before it counts."""

@@ -33,6 +33,7 @@ from tidelog.replication.share.record_state import (
     Acknowledgement,
     AckType,
     AcquiredRange,
+    InFlightRange,
     RecordState,
     StateBatch,
 )
@@ -360,6 +361,10 @@ class SharePartition:
             self._complete -= lowest.size
             spans.drop_below(self._start)
         self._start = self._end + 1
+
+    def at(self, offset: int) -> InFlightRange | None:
+        """What is known of one offset; None unless it is in flight."""
+        return self._spans.at(offset)
 
     def spans(self) -> list[tuple[int, int, RecordState, int, str | None]]:
         """What is in flight: first and last offset, state, delivery count, and the member that holds it."""

@@ -55,6 +55,7 @@ def test_a_group_at_work_and_after_it() -> None:
         assert collected(broker)[catalog.SHARE_REQUESTS[3]] == {("t",): 0}, "what lies below the start is ignored"
         member.fetch(topic_id, partitions=(7,), max_wait_ms=1)
         assert collected(broker)[catalog.SHARE_REQUESTS[1]] == {("t",): 1}
+        assert member.records(topic_id, partitions=(), max_wait_ms=1) == []
         assert collected(broker)[catalog.SHARE_EXPIRES][()] >= 1
         assert member.acknowledge(topic_id, [], epoch=-1).error_code == 0
         found = collected(broker)
