@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidelog.client.admin import topics
 from tidelog.client.calls import Ask, Call, Node
-from tidelog.client.fetching import AbortedTransactions, error_of, read_fetch
+from tidelog.client.fetching import AbortedTransactions, Fetched, error_of, read_fetch
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from tidelog.model.ports import Buffer
@@ -51,6 +51,14 @@ def locate(names: Iterable[str]) -> Call[dict[TopicPartition, Located]]:
     }
 
 
+class Looked(NamedTuple):
+    """What lies at one offset. ``record`` None: nothing, or what no reader gets (``control``). ``aborted``: its transaction was."""
+
+    record: Record | None
+    control: bool = False
+    aborted: bool = False
+
+
 def read(
     at: TopicPartition, located: Located, offset: int, *, committed: bool, max_bytes: int, wait_ms: int
 ) -> Call[Chunk | ErrorCode]:
@@ -58,6 +66,42 @@ def read(
 
     CORRUPT_MESSAGE for a batch whose checksum is wrong or that cannot be read; any other error is the broker's.
     """
+    found = yield from _fetch(at, located, offset, committed, max_bytes, wait_ms)
+    if isinstance(found, ErrorCode):
+        return found
+    try:
+        records, next_offset = decoded(found.records, offset, found.aborted if committed else ())
+    except CorruptBatch:
+        return ErrorCode.CORRUPT_MESSAGE
+    end = found.last_stable_offset if committed and found.last_stable_offset >= 0 else found.high_watermark
+    return Chunk(tuple(records), next_offset, end, found.log_start_offset)
+
+
+def look(at: TopicPartition, located: Located, offset: int, *, max_bytes: int) -> Call[Looked | ErrorCode]:
+    """What lies at an offset below the high watermark. Errors as of ``read``."""
+    found = yield from _fetch(at, located, offset, False, max_bytes, 0)
+    if isinstance(found, ErrorCode):
+        return found
+    try:
+        header = next((each for each in _whole(found.records) if _last(each) >= offset), None)
+        if header is None or header.base_offset > offset:
+            return Looked(None)
+        if header.is_control:
+            return Looked(None, control=True)
+        record = next((each for each in iter_records(found.records, header) if each.offset == offset), None)
+    except CorruptBatch:
+        return ErrorCode.CORRUPT_MESSAGE
+    if record is None or not header.is_transactional:
+        return Looked(record)
+    seen = yield from _fetch(at, located, offset, True, max_bytes, 0)
+    if isinstance(seen, ErrorCode):
+        return seen
+    return Looked(record, aborted=any(who == header.producer_id and first <= offset for who, first in seen.aborted))
+
+
+def _fetch(
+    at: TopicPartition, located: Located, offset: int, committed: bool, max_bytes: int, wait_ms: int
+) -> Call[Fetched | ErrorCode]:
     partition = FetchPartition(
         partition=at.partition, current_leader_epoch=located.epoch, fetch_offset=offset, partition_max_bytes=max_bytes
     )
@@ -72,14 +116,11 @@ def read(
     if response.error_code:
         return error_of(response.error_code)
     found = read_fetch(response, at, located.topic_id)
-    if found.error != ErrorCode.NONE:
-        return found.error
-    try:
-        records, next_offset = decoded(found.records, offset, found.aborted if committed else ())
-    except CorruptBatch:
-        return ErrorCode.CORRUPT_MESSAGE
-    end = found.last_stable_offset if committed and found.last_stable_offset >= 0 else found.high_watermark
-    return Chunk(tuple(records), next_offset, end, found.log_start_offset)
+    return found if found.error == ErrorCode.NONE else found.error
+
+
+def _last(header: BatchHeader) -> int:
+    return header.base_offset + header.last_offset_delta
 
 
 def decoded(data: Buffer, offset: int, aborted: AbortedTransactions) -> tuple[list[Record], int]:
@@ -91,7 +132,7 @@ def decoded(data: Buffer, offset: int, aborted: AbortedTransactions) -> tuple[li
     for header in _whole(data):
         if not crc_is_valid(data, header):
             raise CorruptBatch(f"the batch at offset {header.base_offset} has another checksum than its header says")
-        last = header.base_offset + header.last_offset_delta
+        last = _last(header)
         while pending and pending[0][1] <= last:
             open_.add(pending.popleft()[0])
         if header.is_control:

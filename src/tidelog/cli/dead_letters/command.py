@@ -96,7 +96,7 @@ def count_command(dead_letter_topic: str | None, **flags: Any) -> None:
 @connection
 def show_command(record: str, **flags: Any) -> None:
     """Show one dead letter, the record that it came from, and where that was replayed to."""
-    topic, partition, offset = _place(record)
+    topic, partition, offset = place(record)
     with _session(topic, flags) as (session, _):
         from tidelog.cli.dead_letters import looking
         from tidelog.cli.dead_letters.log_reading import LogReader
@@ -170,7 +170,7 @@ def _choice(flags: dict[str, Any]) -> Any:
     return choice_of(flags, time.time_ns() // 1_000_000)
 
 
-def _place(text: str) -> tuple[str, int, int]:
+def place(text: str) -> tuple[str, int, int]:
     """``TOPIC:PARTITION:OFFSET``."""
     topic, _, rest = text.partition(":")
     partition, _, offset = rest.partition(":")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.refusal import CannotConnect, CommandFailed, error_text
 from tidelog.client import reading
+from tidelog.client.calls import Call
 from tidelog.client.fetching import Verdict, judge
-from tidelog.client.reading import Chunk, Located
+from tidelog.client.reading import Chunk, Located, Looked
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ZERO_UUID, TopicPartition
 from tidelog.records.record import Record
@@ -22,6 +23,7 @@ WAIT_MS: Final = 500
 PAUSE_S: Final = 0.2
 _GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID})
 
+T = TypeVar("T", Chunk, Looked)
 Range = tuple[int, int]
 """The first offset, and the one behind the last."""
 
@@ -82,29 +84,40 @@ class LogReader:
     def read(self, at: TopicPartition, offset: int, *, committed: bool, max_bytes: int) -> Chunk | None:
         """The records from ``offset`` on; a chunk without any when the log begins behind it. None without such a partition.
         CommandFailed when it cannot be read in time."""
+
+        def call(located: Located) -> Call[Chunk | ErrorCode]:
+            return reading.read(at, located, offset, committed=committed, max_bytes=max_bytes, wait_ms=WAIT_MS)
+
+        found = self._asked(at, offset, call)
+        return self._before_the_log(at, offset) if isinstance(found, ErrorCode) else found
+
+    def look(self, at: TopicPartition, offset: int) -> Looked | None:
+        """What lies at an offset of the log. None without such a partition, or when the log does not have the offset."""
+        found = self._asked(at, offset, lambda located: reading.look(at, located, offset, max_bytes=LOOKUP_BYTES))
+        return None if isinstance(found, ErrorCode) else found
+
+    def _asked(self, at: TopicPartition, offset: int, call: Callable[[Located], Call[T | ErrorCode]]) -> T | ErrorCode | None:
+        """The answer of the leader, through errors that pass; of others OFFSET_OUT_OF_RANGE is an answer. None without such a
+        partition."""
         deadline = self._deadline()
         while True:
-            problem = ""
             located = self.partitions(at.topic).get(at)
-            if located is None and not self._session_has(at):
-                return None
-            if located is None:
-                problem = "it has no leader"
-            else:
+            if located is not None:
+                problem = ""
                 try:
-                    found = self._session.run(
-                        reading.read(at, located, offset, committed=committed, max_bytes=max_bytes, wait_ms=WAIT_MS)
-                    )
+                    found = self._session.run(call(located))
                 except CannotConnect as error:
                     problem = str(error)
                 else:
-                    if not isinstance(found, ErrorCode):
+                    if not isinstance(found, ErrorCode) or found is ErrorCode.OFFSET_OUT_OF_RANGE:
                         return found
-                    if found is ErrorCode.OFFSET_OUT_OF_RANGE:
-                        return self._before_the_log(at, offset)
                     if judge(found) is Verdict.FAIL:
                         raise CommandFailed(f"{at} cannot be read at offset {offset}: {error_text(found)}")
                     problem = found.name
+            elif self._session_has(at):
+                problem = "it has no leader"
+            else:
+                return None
             if self._now() > deadline:
                 raise CommandFailed(f"{at} cannot be read at offset {offset}: {problem}")
             self._located.pop(at.topic, None)
