@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.client.scripted import Table, answered
 from tidelog.client.calls import Node
-from tidelog.client.reading import Chunk, Located, decoded, locate, read
+from tidelog.client.reading import Chunk, Located, Looked, decoded, locate, look, read
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
@@ -92,3 +92,28 @@ def test_partitions_are_located_where_they_have_a_leader() -> None:
     missing = MetadataResponseTopic(name="u", error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     found = answered(locate(["t", "u"]), Table(MetadataResponse(topics=[topic, missing])))
     assert found == {AT: Located(HERE.topic_id, 7, 4)}
+
+
+def looked(offset: int, *responses: FetchResponse) -> Looked | ErrorCode:
+    answers = list(responses)
+    return answered(look(AT, HERE, offset, max_bytes=100), lambda step: answers.pop(0))
+
+
+def test_what_lies_at_an_offset() -> None:
+    data = batch(2, b"a", b"b") + batch(5, b"", producer=5, control=True)
+    found = looked(3, fetched(records=data))
+    assert isinstance(found, Looked)
+    assert found.record is not None
+    assert (found.record.value, found.control, found.aborted) == (b"b", False, False)
+    assert looked(4, fetched(records=data)) == Looked(None)
+    assert looked(5, fetched(records=batch(5, b"", producer=5, control=True))) == Looked(None, control=True)
+    assert looked(3, fetched(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(("first", "aborted"), [(2, True), (4, False)])
+def test_a_record_of_an_aborted_transaction_is_told(first: int, aborted: bool) -> None:
+    data = batch(2, b"a", b"b", producer=5)
+    listed = [AbortedTransaction(producer_id=6, first_offset=0), AbortedTransaction(producer_id=5, first_offset=first)]
+    found = looked(3, fetched(records=data), fetched(aborted_transactions=listed))
+    assert isinstance(found, Looked)
+    assert found.aborted is aborted
