@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,12 +20,15 @@ from tidelog.cli.dead_letters.planning import Outcome, Plan, Target
 from tidelog.cli.dead_letters.replaying import Pace, Replaying
 from tidelog.cli.dead_letters.transactions import Transactions, Writer, producer_settings
 from tidelog.cli.refusal import CommandFailed
+from tidelog.client.admin import configs
 from tidelog.client.admin import topics as topic_calls
+from tidelog.client.admin.results import ResourceType
 from tidelog.model.ids import TopicPartition
 from tidelog.records.record import Record
 
 READY_S: Final = 30.0
 PAUSE_S: Final = 0.1
+ISOLATION: Final = "share.isolation.level"
 COLUMNS: Final = [
     Column("GROUP", "group", 15),
     Column("TOPIC", "topic", 15),
@@ -61,7 +64,20 @@ def replay(session: AdminSession, topic: str, choice: Choice, flags: Mapping[str
         total = sum(end - first for first, end in reader.ranges(topic, choice.since_ms).values())
         with progress.bar("Replaying" if writer else "Looking", total) as advanced:
             run.run(_counted(letters(reader, topic, choice), advanced), _line(writer))
-    return _report(topic, run, flags)
+    return {**_report(topic, run, flags), "read_uncommitted": _uncommitted(session, {group for group, _, _ in run.replayed})}
+
+
+def _uncommitted(session: AdminSession, groups: Iterable[str]) -> list[str]:
+    """The groups that also get records of transactions that are aborted: what a killed run had written is delivered to them."""
+    found = []
+    for group in sorted(groups):
+        try:
+            settings = session.run(configs.describe(ResourceType.GROUP, group, [ISOLATION]))
+        except CommandFailed:
+            continue  # this client may not know
+        if ISOLATION in settings and settings[ISOLATION].value != "read_committed":
+            found.append(group)
+    return found
 
 
 def _counted(found: Iterator[Letter], advanced: Any) -> Iterator[Letter]:
@@ -152,8 +168,13 @@ def report_text(report: Mapping[str, Any]) -> Iterator[str]:
         yield table(COLUMNS, report["records"])
         yield ""
     what = "replayed" if report["executed"] else "would be replayed; --execute does it"
-    yield f"{report['replayed']} records {what}"
+    yield f"{report['replayed']} record{'' if report['replayed'] == 1 else 's'} {what}"
     for name, count in report["left"].items():
         yield f"{count} not: {Outcome[name.upper()].value}"
     for each in report["refused"]:
         yield f"  {report['topic']}:{each['partition']}:{each['offset']}: {each['error']}"
+    if report["read_uncommitted"]:
+        yield (
+            f"These groups also get what a killed replay had written: {', '.join(report['read_uncommitted'])}. "
+            "Set their share.isolation.level to read_committed."
+        )

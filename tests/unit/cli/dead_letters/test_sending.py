@@ -20,7 +20,7 @@ def test_letters_go_back_once_and_are_shown_as_replayed(tmp_path: Path) -> None:
         make_topics(address)
         give_up(address, range(5))
         preview = run(address, "replay", DLQ)
-        assert (preview["executed"], preview["replayed"]) == (False, 5)
+        assert (preview["executed"], preview["replayed"], preview["read_uncommitted"]) == (False, 5, ["workers"])
         assert len(committed(address, "jobs")) == 5
         some = run(address, "replay", DLQ, "--key", "k3", "--execute")
         assert some["records"] == [{"group": "workers", "topic": "jobs", "partition": 1, "records": 1}]
@@ -94,6 +94,7 @@ def test_a_report_says_what_was_left_and_why() -> None:
         "records": [{"group": "g", "topic": "t", "partition": 0, "records": 2}],
         "left": {"capped": 1, "refused": 1},
         "refused": [{"partition": 0, "offset": 7, "error": "too large"}],
+        "read_uncommitted": ["g"],
     }
     lines = list(report_text(report))
     assert lines[2:] == [
@@ -101,4 +102,5 @@ def test_a_report_says_what_was_left_and_why() -> None:
         f"1 not: {Outcome.CAPPED.value}",
         f"1 not: {Outcome.REFUSED.value}",
         "  dlq:0:7: too large",
+        "These groups also get what a killed replay had written: g. Set their share.isolation.level to read_committed.",
     ]
