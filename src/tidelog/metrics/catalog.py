@@ -235,7 +235,9 @@ SHARE_GROUPS = _gauge(
 SHARE_SESSIONS = (
     _gauge("kafka_server_sharesessioncache_sharesessionscount", "Sessions of members of share groups."),
     _gauge("kafka_server_sharesessioncache_sharepartitionscount", "Partitions in those sessions."),
-    _counter("kafka_server_sharesessioncache_sharesessionevictions_total", "Sessions that ended because their connection was lost."),
+    _counter(
+        "kafka_server_sharesessioncache_sharesessionevictions_total", "Sessions that ended because their connection was lost."
+    ),
 )
 SHARE_ACKNOWLEDGEMENTS = _counter(
     "kafka_server_sharegroupmetrics_recordacknowledgements_total",
@@ -263,7 +265,9 @@ SHARE_PARTITIONS = (
         *_SHARE_PARTITION,
     ),
     _gauge(
-        "kafka_server_sharepartitionmetrics_inflightbatchcount", "Ranges of them that have one state and holder.", *_SHARE_PARTITION
+        "kafka_server_sharepartitionmetrics_inflightbatchcount",
+        "Ranges of them that have one state and holder.",
+        *_SHARE_PARTITION,
     ),
     _counter(
         "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",

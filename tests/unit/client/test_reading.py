@@ -87,7 +87,9 @@ def test_a_damaged_answer_is_an_error_of_its_own() -> None:
 
 
 def test_partitions_are_located_where_they_have_a_leader() -> None:
-    parts = [MetadataResponsePartition(partition_index=index, leader_id=leader, leader_epoch=4) for index, leader in ((0, -1), (1, 7))]
+    parts = [
+        MetadataResponsePartition(partition_index=index, leader_id=leader, leader_epoch=4) for index, leader in ((0, -1), (1, 7))
+    ]
     topic = MetadataResponseTopic(name="t", topic_id=HERE.topic_id, partitions=parts)
     missing = MetadataResponseTopic(name="u", error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     found = answered(locate(["t", "u"]), Table(MetadataResponse(topics=[topic, missing])))

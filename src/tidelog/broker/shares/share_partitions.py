@@ -37,7 +37,7 @@ class ShareCounts:
         """Fetches whose time was over before there was enough."""
         self.load_times = Latencies()
         self.topics: dict[str, list[int]] = {}
-        """ShareFetch requests of a topic, those with an error, requests that acknowledge records of it, and those with an error."""
+        """ShareFetch requests of a topic, those with an error; requests that acknowledge records of it, those with an error."""
 
     def acknowledge(self, acks: Iterable[Acknowledgement]) -> None:
         """These were taken."""

@@ -1,9 +1,9 @@
 """The journal of replays: which records of a dead-letter topic were sent back to their topic, so that none is twice.
 
-It is a compacted topic beside the dead-letter topic. Each replay writes a record to it in the transaction that writes the replayed
-record: both are there, or neither. The key names the source: group, id and name of its topic, partition and offset. So a second
-dead letter of one record is no second replay, and a topic that was deleted and made again begins with an empty page. The value says
-where the record went and how often it has been replayed, which a second failure of it needs: its dead letter does not say.
+It is a compacted topic beside the dead-letter topic. Each replay writes a record to it in the transaction that writes the
+replayed record: both are there, or neither. The key names the source: group, id and name of its topic, partition and offset. So a
+second dead letter of one record is no second replay, and a topic that was deleted and made again has none. The value says where
+the record went and how often it has been replayed, which a second failure of it needs: its dead letter does not say.
 
 One transactional id for each dead-letter topic makes runs exclusive: a run that begins ends the open transaction of the one
 before it, and reads the journal only then.

@@ -54,7 +54,7 @@ class LogReader:
         found = self._session.list_offsets(dict.fromkeys(partitions, start))
         ends = self._session.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
         ranges: dict[TopicPartition, Range] = {}
-        for topic, index in partitions:
+        for _, index in partitions:
             first, end = found.get((topic, index)), ends.get((topic, index))
             if first is None or end is None:
                 raise CommandFailed(f"Partition {index} of topic {topic} has no leader now.")

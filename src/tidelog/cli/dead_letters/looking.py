@@ -81,7 +81,9 @@ def _age(letter: Letter) -> tuple[int, int, int]:
 
 def as_output(rows: list[Row]) -> list[Row]:
     """The rows of ``listed`` for programs."""
-    return [{name: value == "yes" if name == "replayed" else value for name, value in row.items() if name != "source"} for row in rows]
+    return [
+        {name: value == "yes" if name == "replayed" else value for name, value in row.items() if name != "source"} for row in rows
+    ]
 
 
 def counted(reader: LogReader, topic: str, choice: Choice) -> list[Row]:
@@ -168,7 +170,8 @@ def shown_text(found: dict[str, Any]) -> Iterator[str]:
     if replayed is None:
         yield "replayed    no"
     else:
-        yield f"replayed    {replayed['time']} to partition {replayed['partition']}, offset {replayed['offset']} (replay {replayed['replays']})"
+        where = f"partition {replayed['partition']}, offset {replayed['offset']}"
+        yield f"replayed    {replayed['time']} to {where} (replay {replayed['replays']})"
 
 
 def _value(value: Any) -> str:

@@ -131,8 +131,8 @@ def _make_journal(session: AdminSession, reader: LogReader, topic: str) -> None:
         except CommandFailed as error:
             if "TOPIC_ALREADY_EXISTS" not in str(error):
                 raise CommandFailed(
-                    f"The journal of replays cannot be created: {error} Create topic {name} with cleanup.policy=compact, and let this "
-                    "client read and write it."
+                    f"The journal of replays cannot be created: {error} Create topic {name} with cleanup.policy=compact, and let "
+                    "this client read and write it."
                 ) from error
     deadline = time.monotonic() + READY_S
     while (TopicPartition(name, 0)) not in LogReader(session).partitions(name):
@@ -156,9 +156,7 @@ def _report(topic: str, run: Replaying, flags: Mapping[str, Any]) -> dict[str, A
         "replayed": sum(run.replayed.values()),
         "records": rows,
         "left": {outcome.name.lower(): run.left[outcome] for outcome in Outcome if run.left[outcome]},
-        "refused": [
-            {"partition": letter.partition, "offset": letter.offset, "error": error} for letter, error in run.refusals
-        ],
+        "refused": [{"partition": letter.partition, "offset": letter.offset, "error": error} for letter, error in run.refusals],
     }
 
 

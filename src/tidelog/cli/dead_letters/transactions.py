@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from tidelog.cli.dead_letters.journal import Replayed
@@ -13,7 +14,9 @@ TIMEOUT_S: Final = 60.0
 ATTEMPTS: Final = 3
 LARGEST: Final = 1_000_000_000
 """Bytes of a request, for librdkafka: the brokers' limits are those that count."""
-_OF_RECORDS: Final = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_MSG", "INVALID_TIMESTAMP"})
+_OF_RECORDS: Final = frozenset(
+    {"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_MSG", "INVALID_TIMESTAMP"}
+)
 """Errors that another try does not change, and other records need not have."""
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
@@ -70,10 +73,8 @@ class Transactions:
         from confluent_kafka import KafkaException
 
         if self._open:
-            try:
+            with suppress(KafkaException):  # a run that was fenced has nothing to abort
                 self._producer.abort_transaction(5)
-            except KafkaException:
-                pass  # a run that was fenced has nothing to abort
             self._open = False
 
     def _send(self, records: Iterable[tuple[str, int | None, bytes | None, bytes | None, Any]]) -> list[tuple[int, int]]:
@@ -156,4 +157,6 @@ def producer_settings(own: dict[str, str], bootstrap: str, transactional_id: str
     names = {"acks", "enable.idempotence", "group.id", "auto.offset.reset", "isolation.level", "enable.auto.commit"}
     kept = {name: value for name, value in own.items() if name not in names}
     limits = {"transaction.timeout.ms": "60000", "max.request.size": str(LARGEST)}
-    return {"client.id": "tidelog-replay"} | limits | kept | {"bootstrap.servers": bootstrap, "transactional.id": transactional_id}
+    return (
+        {"client.id": "tidelog-replay"} | limits | kept | {"bootstrap.servers": bootstrap, "transactional.id": transactional_id}
+    )

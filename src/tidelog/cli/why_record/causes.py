@@ -155,7 +155,9 @@ def _finished(facts: RecordFacts) -> Finding | None:
 
 def _queue_advice(facts: RecordFacts) -> str:
     if facts.settings.dead_letter_topic:
-        return f"There is no dead letter of it in {facts.settings.dead_letter_topic}: the brokers' logs say why one was not written."
+        return (
+            f"There is no dead letter of it in {facts.settings.dead_letter_topic}: the brokers' logs say why one was not written."
+        )
     return "With a dead-letter topic the group would have kept it."
 
 
@@ -328,7 +330,11 @@ def _window(facts: RecordFacts) -> Finding | None:
         "(share.partition.max.record.locks)"
     ]
     if first is not None:
-        held = "" if first["member"] is None else f", held by {facts.holder(first['member'])} for {first['lock_left_ms'] / 1000:.1f} s more"
+        held = (
+            ""
+            if first["member"] is None
+            else f", held by {facts.holder(first['member'])} for {first['lock_left_ms'] / 1000:.1f} s more"
+        )
         evidence.append(f"the first, {share['start_offset']}, is {first['state']}{held}")
     return Finding(
         "window",
@@ -361,4 +367,3 @@ def _waits(facts: RecordFacts) -> Finding:
         alarm=False,
         certain=facts.leader is not None,
     )
-

@@ -133,7 +133,9 @@ def _with_letter(reader: LogReader, facts: RecordFacts) -> RecordFacts:
         return replace(facts, unseen=(*facts.unseen, f"the dead-letter topic ({error})"))
     if letter is not None:
         return replace(facts, letter=(topic, letter))
-    return facts if all_read else replace(facts, unseen=(*facts.unseen, f"dead letters behind the first {MOST_LETTERS} of {topic}"))
+    return (
+        facts if all_read else replace(facts, unseen=(*facts.unseen, f"dead letters behind the first {MOST_LETTERS} of {topic}"))
+    )
 
 
 def find_letter(reader: LogReader, topic: str, facts: RecordFacts) -> tuple[Letter | None, bool]:

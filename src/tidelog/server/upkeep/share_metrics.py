@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 LOOKS: Final = 500
 """Headers of batches that one scrape reads at most. A start that has not moved needs none; the rest are read by later scrapes."""
-_ACK_TYPES: Final = ((AckType.ACCEPT, "Accept"), (AckType.RELEASE, "Release"), (AckType.REJECT, "Reject"), (AckType.RENEW, "Renew"))
+_ACK_TYPES: Final = (
+    (AckType.ACCEPT, "Accept"),
+    (AckType.RELEASE, "Release"),
+    (AckType.REJECT, "Reject"),
+    (AckType.RENEW, "Renew"),
+)
 
 
 class Progress(NamedTuple):

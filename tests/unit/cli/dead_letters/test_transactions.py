@@ -71,7 +71,10 @@ def test_records_and_their_journal_are_one_transaction() -> None:
     done = begun(producer).write([replay(40), replay(41)])
     assert producer.calls == ["init_transactions", "begin_transaction", "flush", "flush", "commit_transaction"]
     assert [(topic, partition) for topic, partition, _, _ in producer.records] == [("jobs", 1)] * 2 + [("dlq.replayed", None)] * 2
-    assert [(each.source.offset, each.partition, each.offset, each.at_ms) for each in done] == [(40, 1, 101, 77), (41, 1, 102, 77)]
+    assert [(each.source.offset, each.partition, each.offset, each.at_ms) for each in done] == [
+        (40, 1, 101, 77),
+        (41, 1, 102, 77),
+    ]
     assert json.loads(producer.records[2][3] or b"") == {"count": 1, "partition": 1, "offset": 101, "at_ms": 77}
 
 

@@ -57,7 +57,9 @@ def test_the_last_letter_of_the_record_is_found_wherever_it_is() -> None:
     session = letters()
     found, all_read = find_letter(LogReader(session), "dlq", facts())
     assert found is not None
-    assert (found.partition, found.offset, found.reason, all_read) == (1, 2, EXHAUSTED, True), "those before the record are not its"
+    assert (found.partition, found.offset, found.reason, all_read) == (1, 2, EXHAUSTED, True), (
+        "those before the record are not its"
+    )
     assert find_letter(LogReader(session), "dlq", facts(offset=9)) == (None, True)
 
 

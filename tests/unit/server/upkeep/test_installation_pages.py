@@ -78,7 +78,9 @@ def asked(
                 servers.append(HttpServer(pages_of(node_id, status)))
                 await servers[-1].start_local(own_socket(place, node_id))
         try:
-            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line, sees_names).pages()[path](READER._replace(query=query))
+            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line, sees_names).pages()[path](
+                READER._replace(query=query)
+            )
         finally:
             for each in servers:
                 await each.close()
