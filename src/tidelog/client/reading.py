@@ -1,4 +1,4 @@
-"""Reads one partition without a group: a Fetch at a time, as records. Batches of aborted transactions and markers are left out."""
+"""Reads one partition without a group: a Fetch at a time, as records. Markers and batches of aborted transactions are left out."""
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ def locate(names: Iterable[str]) -> Call[dict[TopicPartition, Located]]:
 
 
 class Looked(NamedTuple):
-    """What lies at one offset. ``record`` None: nothing, or what no reader gets (``control``). ``aborted``: its transaction was."""
+    """What lies at one offset. ``record`` None: nothing, or what no reader gets (``control``)."""
 
     record: Record | None
     control: bool = False
     aborted: bool = False
+    """Its transaction was aborted."""
 
 
 def read(

@@ -87,8 +87,8 @@ def _in_log(facts: RecordFacts) -> Finding | None:
             "deleted",
             "the log does not have the record any more",
             (ends,),
-            "Retention or delete-records removed it. If the group had not finished it, it is lost to the group: keep records longer "
-            "(retention.ms, retention.bytes).",
+            "Retention or delete-records removed it. If the group had not finished it, it is lost to the group: keep records "
+            "longer (retention.ms, retention.bytes).",
             f"tidelog configs --describe --topic {facts.topic}",
             alarm=facts.start is None or offset >= facts.start,
         )
@@ -147,7 +147,8 @@ def _finished(facts: RecordFacts) -> Finding | None:
         (where,),
         "What became of single records is not kept once all before them are finished. share.auto.offset.reset says where a group "
         "begins. To deliver from here on again, stop the members and move the start offset.",
-        f"tidelog share-groups --group {facts.group} --reset-offsets --topic {facts.topic}:{facts.partition} --to-earliest --dry-run",
+        f"tidelog share-groups --group {facts.group} --reset-offsets --topic {facts.topic}:{facts.partition} --to-earliest "
+        "--dry-run",
         alarm=False,
         certain=False,
     )
@@ -186,7 +187,8 @@ def _in_hands(facts: RecordFacts) -> Finding | None:
             "being-buried",
             "the group gives it up, and its dead letter is being written",
             (count, f"the dead-letter topic is {facts.settings.dead_letter_topic or 'not set any more'}"),
-            "It holds the start offset until then. If that takes longer than half a minute, look at the log of the partition's leader.",
+            "It holds the start offset until then. If that takes longer than half a minute, look at the log of the partition's "
+            "leader.",
         )
     if known["state"] == "acquired":
         return Finding(
@@ -202,8 +204,8 @@ def _in_hands(facts: RecordFacts) -> Finding | None:
             "being-stored",
             f"it was acknowledged, and that is being stored; it will be {known['state']}",
             (count,),
-            "If that lasts, the share coordinator does not answer: see whether __share_group_state has leaders and enough replicas in "
-            "sync.",
+            "If that lasts, the share coordinator does not answer: see whether __share_group_state has leaders and enough "
+            "replicas in sync.",
             "tidelog topics --describe --topic __share_group_state --unavailable-partitions",
             alarm=False,
         )
@@ -232,8 +234,8 @@ def _group(facts: RecordFacts) -> Finding | None:
             "no-group",
             f"there is no share group {facts.group}",
             (),
-            "The first member makes it. With share.auto.offset.reset=latest, its default, the group does not get what was written "
-            "before.",
+            "The first member makes it. With share.auto.offset.reset=latest, its default, the group does not get what was "
+            "written before.",
             "tidelog share-groups --list",
         )
     if not facts.members:
@@ -330,11 +332,9 @@ def _window(facts: RecordFacts) -> Finding | None:
         "(share.partition.max.record.locks)"
     ]
     if first is not None:
-        held = (
-            ""
-            if first["member"] is None
-            else f", held by {facts.holder(first['member'])} for {first['lock_left_ms'] / 1000:.1f} s more"
-        )
+        held = ""
+        if first["member"] is not None:
+            held = f", held by {facts.holder(first['member'])} for {first['lock_left_ms'] / 1000:.1f} s more"
         evidence.append(f"the first, {share['start_offset']}, is {first['state']}{held}")
     return Finding(
         "window",

@@ -38,6 +38,7 @@ _READ: Final = f"max by (consumergroup, topic, partition) (kafka_consumergroup_c
 _BEHIND_AND_STILL: Final = (
     f"(sum by (consumergroup, topic) ({_LAG}) > 0) and sum by (consumergroup, topic) (changes({_READ}[15m:1m])) == 0"
 )
+_LOST_LETTERS: Final = "kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total"
 
 ALERTS: Final = (
     Alert(
@@ -213,7 +214,7 @@ ALERTS: Final = (
     ),
     Alert(
         "TidelogDeadLettersLost",
-        f"sum by (group) (increase(kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total{{{_JOB}}}[15m])) > 0",
+        f"sum by (group) (increase({_LOST_LETTERS}{{{_JOB}}}[15m])) > 0",
         "1m",
         _CRITICAL,
         "Share group {{ $labels.group }} gives up records that are not in its dead-letter topic",

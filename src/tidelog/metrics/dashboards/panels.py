@@ -15,6 +15,7 @@ _NODE: Final = 'job=~"$job",instance=~"$instance"'
 _TOPIC: Final = 'job=~"$job",topic=~"$topic"'
 _GROUP: Final = 'job=~"$job",consumergroup=~"$group"'
 _BROKER_TOPICS: Final = "kafka_server_brokertopicmetrics"
+_LETTERS: Final = "kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total"
 _TIMES: Final = "kafka_network_requestmetrics"
 
 
@@ -248,7 +249,7 @@ GROUPS: Final = Dashboard(
                 ),
                 line(
                     "Dead letters",
-                    f"sum by (group) (rate(kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total{{{_JOB}}}[$__rate_interval]))",
+                    f"sum by (group) (rate({_LETTERS}{{{_JOB}}}[$__rate_interval]))",
                     unit=Unit.A_SECOND,
                     by="{{group}}",
                 ),

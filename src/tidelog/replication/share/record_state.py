@@ -55,8 +55,8 @@ class StateBatch(NamedTuple):
 
 
 class InFlightRange(NamedTuple):
-    """Offsets ``first`` to ``last`` inclusive that are in flight in one state. ``member`` holds them until ``deadline_ms`` (of the
-    even clock) while they are ACQUIRED. ``persisting``: the state is not durable yet, and may be undone."""
+    """Offsets ``first`` to ``last`` inclusive that are in flight in one state. ``member`` holds them until ``deadline_ms`` while
+    they are ACQUIRED. ``persisting``: the state is not durable yet, and may be undone."""
 
     first: int
     last: int

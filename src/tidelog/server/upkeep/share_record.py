@@ -1,7 +1,8 @@
 """/facts/share-record?group=G&topic=T&partition=P&offset=O: what a node knows of one record of a share group.
 
 The leader of the partition knows what is in flight and who holds it; the share coordinator knows what is stored. The answer has
-one range of offsets each, however much is in flight. It needs DESCRIBE on the group and on the topic, as DescribeShareGroupOffsets.
+one range of offsets each, however much is in flight. The reader needs DESCRIBE on the group and on the topic, as for
+DescribeShareGroupOffsets.
 """
 
 from __future__ import annotations
