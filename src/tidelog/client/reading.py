@@ -1,4 +1,4 @@
-"""Reads one partition without a group: a Fetch at a time, as records. Markers and batches of aborted transactions are left out."""
+"""Reads one partition without a group, a Fetch at a time: records, without markers and what aborted transactions wrote."""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ COLUMNS: Final = [
 def replay(session: AdminSession, topic: str, choice: Choice, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Replays the chosen dead letters of a topic, or only says what that would do; the report, as ``--output json`` prints it."""
     reader = LogReader(session)
+    if reader.topic(topic) is None:
+        raise CommandFailed(f"There is no topic {topic}, or this client may not describe it.")
     originals = Originals(reader)
     targets: dict[str, Target | None] = {}
 

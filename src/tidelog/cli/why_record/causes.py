@@ -303,8 +303,8 @@ def _leader(facts: RecordFacts) -> Finding | None:
             "not-fetched",
             "no member fetches from the partition",
             ("its leader serves no session of the group",),
-            "Members that have just started, or are at work on other records and do not poll, do not fetch. Otherwise look at their "
-            "logs: they may not reach the leader.",
+            "Members that have just started, or are at work on other records and do not poll, do not fetch. Otherwise look at "
+            "their logs: they may not reach the leader.",
             MEMBERS.format(group=facts.group),
         )
     if share["phase"] != "active":

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from tests.unit.cli.dead_letters.cluster import DLQ, committed, give_up, make_topics, run
 from tests.unit.cli.dead_letters.samples import headers
 from tests.unit.cli.running_node import running_node
+from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.dead_letters.planning import Outcome
 from tidelog.cli.dead_letters.sending import report_text
 from tidelog.cli.tools.configs import command as configs
@@ -104,3 +105,13 @@ def test_a_report_says_what_was_left_and_why() -> None:
         "  dlq:0:7: too large",
         "These groups also get what a killed replay had written: g. Set their share.isolation.level to read_committed.",
     ]
+
+
+def test_a_misspelled_topic_is_named_and_gets_no_journal(tmp_path: Path) -> None:
+    with running_node(tmp_path) as address:
+        make_topics(address)
+        words = ["dead-letters", "replay", "dlq.job", "--execute", "--bootstrap-server", address]
+        done = CliRunner().invoke(command, words)
+        assert (done.exit_code, done.output) == (1, "Error: There is no topic dlq.job, or this client may not describe it.\n")
+        with AdminSession(address) as session:
+            assert "dlq.job.replayed" not in {topic.name for topic in session.metadata(None)}
