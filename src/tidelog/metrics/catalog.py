@@ -232,6 +232,10 @@ DEAD_LETTERS = (
 SHARE_GROUPS = _gauge(
     "kafka_server_group_coordinator_metrics_share_group_count", "Share groups that this node coordinates.", "state"
 )
+SHARE_REBALANCES = _counter(
+    "kafka_server_group_coordinator_metrics_share_group_rebalances_total",
+    "Heartbeats of members of share groups that raised the epoch of their group.",
+)
 SHARE_SESSIONS = (
     _gauge("kafka_server_sharesessioncache_sharesessionscount", "Sessions of members of share groups."),
     _gauge("kafka_server_sharesessioncache_sharepartitionscount", "Partitions in those sessions."),
@@ -295,6 +299,7 @@ SHARE_PRUNED = _gauge(
 SHARES = (
     *DEAD_LETTERS,
     SHARE_GROUPS,
+    SHARE_REBALANCES,
     *SHARE_SESSIONS,
     SHARE_ACKNOWLEDGEMENTS,
     SHARE_EXPIRES,

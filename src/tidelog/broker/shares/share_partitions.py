@@ -28,7 +28,7 @@ MINUTE_MS = 60_000
 class ShareCounts:
     """What became of the requests of share groups since the start, for the metrics."""
 
-    __slots__ = ("acknowledged", "expired", "load_times", "topics")
+    __slots__ = ("acknowledged", "expired", "load_times", "rebalances", "topics")
 
     def __init__(self) -> None:
         self.acknowledged: Counter[int] = Counter()
@@ -36,6 +36,8 @@ class ShareCounts:
         self.expired = 0
         """Fetches whose time was over before there was enough."""
         self.load_times = Latencies()
+        self.rebalances = 0
+        """Heartbeats that raised the epoch of their group."""
         self.topics: dict[str, list[int]] = {}
         """ShareFetch requests of a topic, those with an error; requests that acknowledge records of it, those with an error."""
 

@@ -55,6 +55,7 @@ class ShareMetrics:
         return [
             *self.dead_letters(),
             self.groups(),
+            [((), shares.counts.rebalances)],
             *([((), count)] for count in (len(sessions), sessions.partition_count, sessions.evictions)),
             self.acknowledgements(),
             [((), shares.counts.expired)],

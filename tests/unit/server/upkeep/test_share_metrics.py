@@ -47,6 +47,7 @@ def test_a_group_at_work_and_after_it() -> None:
         assert 0 < found[AGE][at] < 3600
         assert found[catalog.SHARE_ACKNOWLEDGEMENTS] == {("Accept",): 3, ("Release",): 0, ("Reject",): 1, ("Renew",): 0}
         assert [found[metric][()] for metric in catalog.SHARE_SESSIONS] == [1, 1, 0]
+        assert found[catalog.SHARE_REBALANCES][()] >= 1
         assert found[catalog.SHARE_GROUPS] == {("Empty",): 0, ("Stable",): 1}
         assert [found[metric] for metric in catalog.SHARE_REQUESTS] == [{("t",): count} for count in (1, 0, 1, 0)]
         (loads,) = found[catalog.SHARE_LOAD_TIME]
