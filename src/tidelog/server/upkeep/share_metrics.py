@@ -122,7 +122,7 @@ class ShareMetrics:
             log = progress.partition.log
             if progress.hosted is not None:
                 in_flight.append((labels, progress.hosted.machine.in_flight))
-                batches.append((labels, progress.hosted.machine.range_count))
+                batches.append((labels, len(progress.hosted.machine.ranges)))
                 timeouts.append((labels, progress.hosted.lock_timeouts))
             if log is None:
                 continue

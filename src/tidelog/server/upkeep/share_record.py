@@ -118,8 +118,8 @@ def _share(hosted: HostedShare, offset: int, now_ms: int) -> dict[str, Any]:
         "end_offset": machine.end_offset,
         "in_flight": machine.in_flight,
         "finished_above_start": machine.delivery_complete_count,
-        "state": _range(machine.at(offset), now_ms),
-        "first": _range(machine.at(machine.start_offset), now_ms),
+        "state": _range(machine.ranges.at(offset), now_ms),
+        "first": _range(machine.ranges.at(machine.start_offset), now_ms),
     }
 
 
