@@ -1,10 +1,10 @@
-"""``dead-letters replay`` is killed again and again: each record is back in its topic once."""
+"""``dead-letters replay`` kills itself with SIGKILL before and after commits: each record is back in its topic once."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,41 +12,49 @@ import pytest
 
 from tests.unit.cli.dead_letters.cluster import DLQ, committed, give_up, make_topics
 from tests.unit.cli.running_node import running_node
+from tidelog.cli.dead_letters.replaying import BATCH
 
-LETTERS = 3000
-pytestmark = pytest.mark.timeout(300)
+LETTERS = 4 * BATCH
+KILLED = """
+import os, signal, sys
+from tidelog.cli.dead_letters.transactions import Transactions
+from tidelog.cli.main import main
+
+moment, left = sys.argv[1], int(sys.argv[2])
+real = Transactions._do
+
+def do(self, what, step):
+    global left
+    left -= what == "commit"
+    if what == "commit" and not left and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(self, what, step)
+    if what == "commit" and not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Transactions._do = do
+main(sys.argv[3:])
+"""
+"""Runs the command until it is killed before or after a commit, which is counted."""
+pytestmark = pytest.mark.timeout(240)
 
 
-def replay(address: str, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tidelog.cli.main", "share-groups", "dead-letters", "replay", DLQ, "--execute"]
-    return subprocess.Popen([*command, "--bootstrap-server", address, *words], stdout=subprocess.DEVNULL)
-
-
-def end_offset(address: str) -> int:
-    """Where the topic ends, open transactions included."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "ends"})
-    _, high = consumer.get_watermark_offsets(TopicPartition("jobs", 1), 30)
-    consumer.close()
-    return int(high)
+def replay(address: str, moment: str, commits: int) -> int:
+    """The exit code."""
+    words = ["share-groups", "dead-letters", "replay", DLQ, "--execute", "--bootstrap-server", address]
+    command = [sys.executable, "-c", KILLED, moment, str(commits), *words]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=120, check=False).returncode
 
 
 def test_each_record_is_replayed_once_however_often_the_command_is_killed(tmp_path: Path) -> None:
     with running_node(tmp_path) as address:
         make_topics(address)
         give_up(address, range(LETTERS))
-        for _ in range(4):
-            before = end_offset(address)
-            running = replay(address, "--rate", "400")
-            try:
-                while end_offset(address) < before + 100:
-                    assert running.poll() is None, "it ended before it was killed"
-                    time.sleep(0.02)
-            finally:
-                running.kill()
-                running.wait(30)
-        assert replay(address).wait(200) == 0
+        for moment, commits in (("before", 1), ("after", 1), ("before", 2)):
+            assert replay(address, moment, commits) == -signal.SIGKILL
+        assert replay(address, "never", 0) == 0
+        written = committed(address, "jobs", isolation="read_uncommitted")
+        assert len(written) == 2 * LETTERS + 2 * BATCH, "two transactions were not committed"
         found = committed(address, "jobs")
         assert Counter(value for value, _ in found) == {f"job {number}": 2 for number in range(LETTERS)}
         assert {headers["__dlq.replay.count"] for _, headers in found[LETTERS:]} == {"1"}

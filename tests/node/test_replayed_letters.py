@@ -25,7 +25,7 @@ class World:
         self.endpoint = endpoint
 
     def run(self, *words: str, code: int = 0) -> str:
-        done = CliRunner().invoke(main, [*words, "--bootstrap-server", self.address])
+        done = CliRunner().invoke(main, list(words), env={"TIDELOG_BOOTSTRAP": self.address})
         assert done.exit_code == code, done.output
         return done.stdout
 

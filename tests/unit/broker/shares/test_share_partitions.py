@@ -209,5 +209,6 @@ def test_a_session_of_many_partitions_that_are_not_here_is_left_at_the_cost_of_t
     world.shares.find = lambda group, place: looks.append(place) or find(group, place)  # type: ignore[method-assign,func-returns-value]
     assert world.shares.sessions.close(session)
     assert len(world.shares.leave(session)) == 1
+    world.clock.run()
     assert looks == [world.place]
     assert other.machine.spans()[0][2] is RecordState.ACQUIRED

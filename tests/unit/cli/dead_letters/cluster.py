@@ -43,11 +43,13 @@ def run(address: str, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def committed(address: str, topic: str, partition: int = 1) -> list[tuple[str, dict[str, str]]]:
-    """Value and headers of the committed records of a partition."""
+def committed(
+    address: str, topic: str, partition: int = 1, isolation: str = "read_committed"
+) -> list[tuple[str, dict[str, str]]]:
+    """Value and headers of the records of a partition, without ``isolation`` of those that are committed."""
     from confluent_kafka import Consumer, TopicPartition
 
-    settings = {"bootstrap.servers": address, "group.id": "checks", "isolation.level": "read_committed"}
+    settings = {"bootstrap.servers": address, "group.id": "checks", "isolation.level": isolation}
     consumer = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0)])
     found = []
