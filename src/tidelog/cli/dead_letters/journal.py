@@ -36,12 +36,12 @@ def transactional_id(dead_letter_topic: str) -> str:
 
 
 class Replayed(NamedTuple):
-    """One replay. ``count``: replays of this record so far, those of its earlier lives included. ``partition`` and ``offset``:
+    """One replay. ``replays``: those of this record so far, those of its earlier lives included. ``partition`` and ``offset``:
     where it is in its topic now. ``at_ms``: when."""
 
     source: Source
     topic_id: bytes
-    count: int
+    replays: int
     partition: int
     offset: int
     at_ms: int
@@ -53,7 +53,7 @@ class Replayed(NamedTuple):
 
     def value(self) -> bytes:
         """Its value."""
-        return _json({"count": self.count, "partition": self.partition, "offset": self.offset, "at_ms": self.at_ms})
+        return _json({"count": self.replays, "partition": self.partition, "offset": self.offset, "at_ms": self.at_ms})
 
 
 def _json(value: object) -> bytes:
@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 
     source: Source
     topic_id: str
-    count: int
+    replays: int
     partition: int
     offset: int
     at_ms: int
@@ -99,7 +99,7 @@ class Journal:
         """Takes another replay."""
         source = entry.source
         self._done.setdefault((source.group, entry.topic_id, source.partition), set()).add(source.offset)
-        self._counts.setdefault((entry.topic_id, entry.partition), {})[entry.offset] = entry.count
+        self._counts.setdefault((entry.topic_id, entry.partition), {})[entry.offset] = entry.replays
 
     def has(self, source: Source, topic_id: bytes) -> bool:
         """Whether this record was replayed."""
@@ -116,7 +116,7 @@ def entry_for(replayed: Replayed) -> Entry:
     return Entry(
         replayed.source,
         uuid_to_text(replayed.topic_id),
-        replayed.count,
+        replayed.replays,
         replayed.partition,
         replayed.offset,
         replayed.at_ms,

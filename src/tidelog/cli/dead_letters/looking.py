@@ -124,7 +124,7 @@ def shown(reader: LogReader, topic: str, partition: int, offset: int) -> dict[st
         low, high = reader.ranges(source.topic).get(there, (0, 0))
         original = Originals(reader).find(there, source.offset) if low <= source.offset < high else None
     replays = [
-        {"time": time_text(entry.at_ms), "partition": entry.partition, "offset": entry.offset, "replays": entry.count}
+        {"time": time_text(entry.at_ms), "partition": entry.partition, "offset": entry.offset, "replays": entry.replays}
         for entry in entries(reader, topic)
         if target is not None and entry.source == source and entry.topic_id == uuid_to_text(target[0])
     ]

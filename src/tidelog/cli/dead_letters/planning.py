@@ -34,7 +34,7 @@ class Outcome(Enum):
 
 
 class Replay(NamedTuple):
-    """A record to be written back to its topic. ``count``: replays of it, with this one."""
+    """A record to be written back to its topic. ``replays``: those of it, with this one."""
 
     letter: Letter
     topic_id: bytes
@@ -42,7 +42,7 @@ class Replay(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
-    count: int
+    replays: int
 
     @property
     def source(self) -> Source:

@@ -113,8 +113,8 @@ class Replaying:
                 if not left:
                     raise CommandFailed(f"A transaction was aborted {TRIES} times: {why}. Run it again to go on.") from why
             else:
-                for each in done:
-                    self._journal.add(entry_for(each))
+                for replayed in done:
+                    self._journal.add(entry_for(replayed))
                 self._count(batch)
                 return
 

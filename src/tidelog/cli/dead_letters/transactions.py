@@ -56,7 +56,7 @@ class Transactions:
             places = self._send([(each.source.topic, each.partition, each.key, each.value, each.headers) for each in batch])
             now_ms = self._now_ms()
             done = [
-                Replayed(each.source, each.topic_id, each.count, partition, offset, now_ms)
+                Replayed(each.source, each.topic_id, each.replays, partition, offset, now_ms)
                 for each, (partition, offset) in zip(batch, places, strict=True)
             ]
             self._send([(self._journal_topic, None, each.key(), each.value(), ()) for each in done])

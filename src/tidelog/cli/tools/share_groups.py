@@ -63,7 +63,7 @@ class _Commands(click.Group):
 @click.option("--execute", is_flag=True, help="Do what --reset-offsets shows.")
 @columns.output_option
 @click.pass_context
-def command(ctx: click.Context, list_: bool, **flags: Any) -> None:
+def command(ctx: click.Context, /, list_: bool, **flags: Any) -> None:
     """List and describe share groups, move their start offsets, delete them; dead-letters: what they gave up."""
     flags["list"] = list_
     if ctx.invoked_subcommand is not None:

@@ -56,7 +56,9 @@ class ShareMetrics:
             *self.dead_letters(),
             self.groups(),
             [((), shares.counts.rebalances)],
-            *([((), count)] for count in (len(sessions), sessions.partition_count, sessions.evictions)),
+            [((), len(sessions))],
+            [((), sessions.partition_count)],
+            [((), sessions.evictions)],
             self.acknowledgements(),
             [((), shares.counts.expired)],
             *self.requests(),
@@ -149,8 +151,8 @@ class ShareMetrics:
         for hosted in self._broker.share_partitions:
             if hosted.phase is Phase.ACTIVE and hosted.is_current:
                 seen.add(hosted.key)
-                machine = hosted.machine
-                yield hosted.key, Progress(hosted.partition, machine.start_offset, machine.delivery_complete_count, hosted)
+                records = hosted.machine
+                yield hosted.key, Progress(hosted.partition, records.start_offset, records.delivery_complete_count, hosted)
         machines = self._broker.shares.machines()
         for machine in [] if isinstance(machines, ErrorCode) else machines:
             for key, start, finished in machine.offsets():

@@ -42,7 +42,7 @@ def test_a_record_goes_back_as_it_was_with_a_counter_and_its_origin() -> None:
         ("__dlq.replay.partition", b"1"),
         ("__dlq.replay.offset", b"40"),
     )
-    assert replay.count == 1
+    assert replay.replays == 1
 
 
 def test_the_copy_counts_when_the_record_is_gone_or_another_one() -> None:
@@ -62,11 +62,11 @@ def test_without_a_copy_the_record_must_be_there() -> None:
 def test_a_record_that_fails_again_is_counted_by_its_header_or_by_the_journal() -> None:
     again = original(headers=(("__dlq.replay.count", b"1"), ("a", b"b")))
     replay = decided(letter(), again)
-    assert replay.count == 2
+    assert replay.replays == 2
     assert replay.headers[:2] == (("a", b"b"), ("__dlq.replay.count", b"2"))
     before = entry(SOURCE._replace(offset=7), 2, 40)
-    assert decided(letter(), None, plan(before)).count == 3
-    assert decided(letter(), original(headers=(("__dlq.replay.count", b"many"),))).count == 1
+    assert decided(letter(), None, plan(before)).replays == 3
+    assert decided(letter(), original(headers=(("__dlq.replay.count", b"many"),))).replays == 1
 
 
 def test_a_cap_ends_the_circle() -> None:

@@ -29,7 +29,7 @@ class Memory:
         if any(each.value in self._refuses for each in batch):
             raise Refused("too large")
         self.batches.append([each.value for each in batch])
-        return [Replayed(each.source, each.topic_id, each.count, each.partition, 100, 0) for each in batch]
+        return [Replayed(each.source, each.topic_id, each.replays, each.partition, 100, 0) for each in batch]
 
 
 def letters(*values: bytes) -> list[object]:
