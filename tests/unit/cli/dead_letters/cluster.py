@@ -14,23 +14,23 @@ from tidelog.cli.tools.topics import command as topics
 DLQ = "dlq.jobs"
 
 
-def make_topics(address: str, partitions: int = 2) -> None:
+def make_topics(address: str, topic: str = "jobs") -> None:
     runner = CliRunner()
-    for name, count in (("jobs", partitions), (DLQ, 1)):
+    for name, count in ((topic, 2), (DLQ, 1)):
         words = ["--bootstrap-server", address, "--create", "--topic", name, "--partitions", str(count)]
         assert runner.invoke(topics, words).exit_code == 0
 
 
-def give_up(address: str, offsets: range, *, copy: bool = True) -> None:
+def give_up(address: str, offsets: range, *, topic: str = "jobs", copy: bool = True) -> None:
     """Jobs in partition 1, and a dead letter for each."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": address})
     for offset in offsets:
-        producer.produce("jobs", f"job {offset}", key=f"k{offset}", partition=1, headers={"trace": str(offset)})
+        producer.produce(topic, f"job {offset}", key=f"k{offset}", partition=1, headers={"trace": str(offset)})
     assert producer.flush(30) == 0
     for offset in offsets:
-        found = list(headers("jobs", 1, offset))
+        found = list(headers(topic, 1, offset))
         kept = (f"job {offset}", f"k{offset}") if copy else (None, None)
         producer.produce(DLQ, kept[0], key=kept[1], headers=found)
     assert producer.flush(30) == 0
