@@ -44,6 +44,9 @@ _TIMES = f'kafka_network_requestmetrics_totaltimems{{{NODE},request="Produce",qu
 _TOPICS = "kafka_server_brokertopicmetrics"
 _HWM = "kafka_server_raftmetrics_high_watermark"
 _TLS = f'{NODE},listener="CLIENTS"'
+_OLDEST_JOB = "tidelog_share_group_oldest_unacknowledged_seconds"
+_LOST_LETTERS = "kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total"
+_QUEUE = f'{NODE},group="workers",topic="jobs",partition="0"'
 _DAY: Final = 24 * 60
 
 HISTORIES: Final[dict[str, History]] = {
@@ -104,6 +107,9 @@ HISTORIES: Final[dict[str, History]] = {
     "TidelogGroupStuck": History({**_STILL, _MEMBERS: "3+0x200"}, {**_MOVES, _MEMBERS: "3+0x200"}, 40),
     "TidelogGroupWithoutMembers": History({**_STILL, _MEMBERS: "0+0x200"}, {**_STILL, _MEMBERS: "3+0x200"}, 120),
     "TidelogGroupLostRecords": History({_READ: "100+0x20", _OLDEST: "150+0x20"}, {_READ: "100+0x20", _OLDEST: "100+0x20"}, 5),
+    # A job that takes long, and one that is done at last.
+    "TidelogShareGroupStuck": gauge(_OLDEST_JOB, "3000+60x60", "3000+60x18 0+60x40", 30, _QUEUE),
+    "TidelogDeadLettersLost": gauge(_LOST_LETTERS, "0+0x5 3+0x20", "3+0x30", 8, f'{NODE},group="workers"'),
     "TidelogHangingTransaction": constant("kafka_server_replicamanager_partitionswithlatetransactionscount", "1", "0", 10),
     "TidelogTransactionMarkersMissing": gauge("tidelog_missing_transaction_markers", "4+0x30", "4+0x3 0+0x30", 15),
     "TidelogCertificateEnds": constant("tidelog_tls_certificate_expiry_seconds", str(10 * 86400), str(30 * 86400), 120, _TLS),

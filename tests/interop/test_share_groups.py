@@ -10,6 +10,8 @@ import pytest
 
 from tests.interop.java import JVM_FLAGS, LOG4J
 from tests.interop.nodes import Node
+from tests.unit.cli.dead_letters.cluster import DLQ, committed, give_up, make_topics
+from tests.unit.cli.dead_letters.cluster import run as dead_letters
 from tools.jars import ensure
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -54,3 +56,22 @@ def test_jobs_are_shared_rejected_and_released(node: Node) -> None:
     assert consumed(node, 3) == ["0", "1", "2"]
     assert "successful" in run(node, SHARES, "--delete", "--group", "workers")
     assert "workers" not in run(node, SHARES, "--list")
+
+
+def test_dead_letters_go_back_once(node: Node) -> None:
+    """``tidelog share-groups dead-letters`` speaks to any cluster; the dead letters are written as a broker of 4.4 does."""
+    address = node.bootstrap
+    make_topics(address, "mails")
+    give_up(address, range(20), topic="mails")
+    assert [row["count"] for row in dead_letters(address, "count", DLQ)] == [20]
+    assert dead_letters(address, "replay", DLQ)["replayed"] == 20
+    assert dead_letters(address, "replay", DLQ, "--key", "k3", "--execute")["replayed"] == 1
+    rest = dead_letters(address, "replay", DLQ, "--execute")
+    assert (rest["replayed"], rest["left"]) == (19, {"done": 1})
+    again = dead_letters(address, "replay", DLQ, "--execute")
+    assert (again["replayed"], again["left"]) == (0, {"done": 20})
+    found = committed(address, "mails")
+    assert sorted(value for value, _ in found[20:]) == sorted(value for value, _ in found[:20])
+    assert {(each["trace"], each["__dlq.replay.count"]) for _, each in found[20:]} == {(str(number), "1") for number in range(20)}
+    shown = dead_letters(address, "show", f"{DLQ}:0:3")
+    assert (shown["original"]["value"], shown["replayed"]["offset"]) == ("job 3", 20)

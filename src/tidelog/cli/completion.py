@@ -25,6 +25,7 @@ OWN = frozenset(
         "start",
         "top",
         "why",
+        "why-record",
     }
 )
 """Commands without a counterpart among Kafka's tools."""

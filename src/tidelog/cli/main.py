@@ -25,6 +25,7 @@ COMMANDS = {
     "streams-groups": "Describe and delete streams groups, move offsets.",
     "groups": "List groups of all types.",
     "why": "Say why a consumer group is stuck.",
+    "why-record": "Say why a share group does not deliver a record.",
     "transactions": "Show transactions, find and end those that hang.",
     "acls": "Add, remove, list and explain ACLs.",
     "delegation-tokens": "Make, renew, end and list delegation tokens.",

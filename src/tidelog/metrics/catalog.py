@@ -229,6 +229,85 @@ DEAD_LETTERS = (
     _counter("kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total", "Batches that were given up.", "group"),
 )
 """By share group (KIP-1191)."""
+SHARE_GROUPS = _gauge(
+    "kafka_server_group_coordinator_metrics_share_group_count", "Share groups that this node coordinates.", "state"
+)
+SHARE_REBALANCES = _counter(
+    "kafka_server_group_coordinator_metrics_share_group_rebalances_total",
+    "Heartbeats of members of share groups that raised the epoch of their group.",
+)
+SHARE_SESSIONS = (
+    _gauge("kafka_server_sharesessioncache_sharesessionscount", "Sessions of members of share groups."),
+    _gauge("kafka_server_sharesessioncache_sharepartitionscount", "Partitions in those sessions."),
+    _counter(
+        "kafka_server_sharesessioncache_sharesessionevictions_total", "Sessions that ended because their connection was lost."
+    ),
+)
+SHARE_ACKNOWLEDGEMENTS = _counter(
+    "kafka_server_sharegroupmetrics_recordacknowledgements_total",
+    "Records that members of share groups acknowledged: Accept, Release, Reject, or Renew.",
+    "ackType",
+)
+SHARE_LOAD_TIME = _summary(
+    "kafka_server_sharegroupmetrics_partitionloadtimems", "Time until the state of a share partition is loaded, in ms."
+)
+SHARE_EXPIRES = _counter(
+    "kafka_server_delayedsharefetchmetrics_expires_total", "ShareFetch requests whose time was over before there was enough."
+)
+SHARE_REQUESTS = (
+    _topic_counter("totalsharefetchrequests", "ShareFetch requests, counted per topic that the session names."),
+    _topic_counter("failedsharefetchrequests", "Those with an error for a partition of the topic."),
+    _topic_counter("totalshareacknowledgementrequests", "Requests that acknowledge records of the topic."),
+    _topic_counter("failedshareacknowledgementrequests", "Those with an error for a partition of the topic."),
+)
+"""In the order of ``broker.shares.share_partitions.ShareCounts``."""
+_SHARE_PARTITION = ("group", "topic", "partition")
+SHARE_PARTITIONS = (
+    _gauge(
+        "kafka_server_sharepartitionmetrics_inflightmessagecount",
+        "Offsets from the first record that is not finished to the last that was delivered, of a partition led here.",
+        *_SHARE_PARTITION,
+    ),
+    _gauge(
+        "kafka_server_sharepartitionmetrics_inflightbatchcount",
+        "Ranges of them that have one state and holder.",
+        *_SHARE_PARTITION,
+    ),
+    _counter(
+        "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
+        "Records whose lock timed out, since the partition was loaded.",
+        *_SHARE_PARTITION,
+    ),
+    _gauge(
+        "tidelog_share_group_lag",
+        "Records below the high watermark that the share group has not finished. The partition's leader shows it, and the share "
+        "coordinator if it has a replica, as of the last write: take the largest.",
+        *_SHARE_PARTITION,
+    ),
+    _gauge(
+        "tidelog_share_group_oldest_unacknowledged_seconds",
+        "Age of the first of them, by the first timestamp of its batch; 0 without one.",
+        *_SHARE_PARTITION,
+    ),
+)
+SHARE_PRUNED = _gauge(
+    "kafka_server_share_coordinator_metrics_last_pruned_offset",
+    "Records of the partition of __share_group_state below this offset were replaced by newer ones, and deleted.",
+    "topic",
+    "partition",
+)
+SHARES = (
+    *DEAD_LETTERS,
+    SHARE_GROUPS,
+    SHARE_REBALANCES,
+    *SHARE_SESSIONS,
+    SHARE_ACKNOWLEDGEMENTS,
+    SHARE_EXPIRES,
+    *SHARE_REQUESTS,
+    *SHARE_PARTITIONS,
+    SHARE_PRUNED,
+)
+"""Read in one pass, where there are share groups. In the order of ``share_metrics.ShareMetrics.look``."""
 
 _QUOTA_OF = ("user", "client_id")
 """The quota's user and client id; one of them is empty unless the quota is for a client id of a user."""

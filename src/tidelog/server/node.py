@@ -274,7 +274,7 @@ def _facts(parts: BrokerParts) -> FactsPage:
 
     replica = parts.membership.replica
     facts = NodeFacts(parts.runtime, replica, lambda: [*parts.listeners, *replica.listeners], parts)
-    return FactsPage(facts, parts.runtime, replica.access)
+    return FactsPage(facts, parts.runtime, replica.access, parts.broker)
 
 
 def _accept(listeners: Iterable[Listener]) -> None:

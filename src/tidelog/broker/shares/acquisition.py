@@ -3,6 +3,9 @@
 One fetch at a time reads a share partition. The limits are spent over the partitions in the session's order; what is read is
 acquired only when there is enough of it, or when the time is over. Errors of some partitions do
 not end the wait; one that comes up meanwhile does.
+
+A session may name many partitions that are not served here. They are looked at once, some in each turn of the loop; a wake looks
+only at the others, so it costs what the fetch can get.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from tidelog.replication.share.record_state import AcquiredRange
 from tidelog.storage import reading
 
 _NONE = ErrorCode.NONE
+A_TURN = 1000
+"""Partitions that are looked at before other work of the loop gets its turn."""
 
 
 class Fetched(NamedTuple):
@@ -93,20 +98,24 @@ class ShareFetching:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._want = Want(session.member_id, request.max_records, max(1, request.batch_size), exact)
         self._wait_ms = request.max_wait_ms
-        self._refused: frozenset[Place] | None = None
-        """Partitions with an error when the fetch came; None: it has not looked yet."""
+        self._served: list[Place] | None = None
+        """Those that were without an error when the fetch came, in the session's order; None: it has not looked yet."""
         self.results: dict[Place, Fetched] = {}
 
     async def run(self) -> None:
         """Fills ``results``."""
-        refused = {place: self._readable.get(place.topic_id, _NONE) for place in self._session.partitions}
-        self.results = {place: Fetched(error) for place, error in refused.items() if error is not _NONE}
         if self._max_bytes <= 0 or self._want.max_records <= 0:
+            refused = {place: self._readable.get(place.topic_id, _NONE) for place in self._session.partitions}
+            self.results = {place: Fetched(error) for place, error in refused.items() if error is not _NONE}
             return
         runtime = self._ctx.node.runtime
         deadline_ms = runtime.even_ms() + self._wait_ms
+        waited = False
         while self._shares.sessions.holds(self._session):
             over = runtime.even_ms() >= deadline_ms
+            if over and waited:
+                self._shares.counts.expired += 1
+                waited = False
             parked = ParkedShareFetch(runtime.now_ms() + deadline_ms - runtime.even_ms())
             try:
                 outcome = await self._try(parked, over=over)
@@ -121,18 +130,26 @@ class ShareFetching:
                     if over:
                         return
                     await self._ctx.wait(parked)
+                    waited = True
             finally:
                 parked.finish()
 
     async def _try(self, parked: ParkedShareFetch, *, over: bool) -> Outcome:
         """Watches are set before anything is read, so that no change is missed."""
         locked: list[tuple[Place, HostedShare]] = []
-        self.results = {}
+        first = self._served is None
+        looked = self._session.rotated() if self._served is None else self._served
+        for place in self._served or ():
+            self.results.pop(place, None)
+        served: list[Place] = []
         try:
-            for place in self._session.rotated():
+            for number, place in enumerate(looked, 1):
+                if not number % A_TURN:
+                    await self._ctx.node.runtime.sleep(0)
                 hosted = self._servable(place)
                 if hosted is None:
                     continue
+                served.append(place)
                 parked.watch(hosted)
                 parked.watch(hosted.partition)
                 if hosted.phase is not Phase.ACTIVE:
@@ -142,9 +159,9 @@ class ShareFetching:
                     locked.append((place, hosted))
             if self.results and len(self.results) == len(self._session.partitions):
                 return Outcome.DONE
-            if self._refused is None:
-                self._refused = frozenset(self.results)
-            return await self._read_all(locked, over=over or not self.results.keys() <= self._refused)
+            if first:
+                self._served = served
+            return await self._read_all(locked, over=over or len(served) < len(self._served or ()))
         finally:
             for _, hosted in locked:
                 hosted.end_read()
@@ -194,6 +211,8 @@ class ShareFetching:
         return Outcome.DONE if over or acquired else Outcome.TOO_LITTLE
 
     async def _read(self, hosted: HostedShare, max_bytes: int, *, min_one: bool) -> tuple[int, ShareRead]:
+        if hosted.phase is not Phase.ACTIVE:  # it ended while another one was read
+            return 0, ShareRead(hosted.error)
         partition, machine = hosted.partition, hosted.machine
         log = partition.log
         offset = machine.next_fetch_offset()

@@ -103,6 +103,10 @@ class HostedShare:
         self.bury: Callable[[DeadLetter], Awaitable[None]] | None = None
         """Writes dead letters, and returns when they are written or lost."""
         self._burials = 0
+        self.lock_timeouts = 0
+        """Records whose lock timed out."""
+        self.on_loaded: Callable[[int], None] = lambda took_ms: None
+        """Called when it has been loaded."""
         self.on_locked: Callable[[], None] = lambda: None
         """Called when locks come back that are to be watched again, because a change was not persisted."""
         self.on_idle: Callable[[], None] = lambda: None
@@ -177,11 +181,14 @@ class HostedShare:
 
     async def load(self) -> None:
         """Reads the stored state."""
+        began_ms = self._runtime.even_ms()
         try:
             await self._load()
         except Exception:
             self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
             raise
+        if self.was_active:
+            self.on_loaded(self._runtime.even_ms() - began_ms)
 
     async def _load(self) -> None:
         answer = await self._store.read(self.key, self.leader_epoch)
@@ -241,6 +248,7 @@ class HostedShare:
         """Frees records whose lock has timed out."""
         change = self.machine.expire(self._runtime.even_ms()) if self.phase is Phase.ACTIVE else None
         if change is not None:
+            self.lock_timeouts += sum(batch.last - batch.first + 1 for batch in change.batches)
             self._persist(change)
             self.wake()
 

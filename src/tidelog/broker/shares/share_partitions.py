@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -13,11 +14,57 @@ from tidelog.broker.shares.share_sessions import Place, ShareSession, ShareSessi
 from tidelog.broker.shares.state_store import StateStore
 from tidelog.coordinator.share.records import ShareKey
 from tidelog.metadata.supported_features import SHARE_VERSION
+from tidelog.metrics.latency import Latencies
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.partition import Partition
+from tidelog.replication.share.record_state import Acknowledgement
 
 LONGEST_NAP_MS = 500
 """A lock may be taken for less time than the one that is waited for."""
+_NS_IN_MS = 1_000_000
+MINUTE_MS = 60_000
+
+
+class ShareCounts:
+    """What became of the requests of share groups since the start, for the metrics."""
+
+    __slots__ = ("acknowledged", "expired", "load_times", "rebalances", "topics")
+
+    def __init__(self) -> None:
+        self.acknowledged: Counter[int] = Counter()
+        """Records by type of acknowledgement."""
+        self.expired = 0
+        """Fetches whose time was over before there was enough."""
+        self.load_times = Latencies()
+        self.rebalances = 0
+        """Heartbeats that raised the epoch of their group."""
+        self.topics: dict[str, list[int]] = {}
+        """ShareFetch requests of a topic, those with an error; requests that acknowledge records of it, those with an error."""
+
+    def acknowledge(self, acks: Iterable[Acknowledgement]) -> None:
+        """These were taken."""
+        for ack in acks:
+            if len(ack.types) == 1:
+                self.acknowledged[ack.types[0]] += ack.last - ack.first + 1
+            else:
+                self.acknowledged.update(ack.types)
+
+    def fetched(self, topic: str, *, failed: bool) -> None:
+        """A ShareFetch for this topic was answered."""
+        self._count(topic, 0, failed)
+
+    def answered(self, topic: str, *, failed: bool) -> None:
+        """Acknowledgements of records of this topic were answered."""
+        self._count(topic, 2, failed)
+
+    def _count(self, topic: str, at: int, failed: bool) -> None:
+        counts = self.topics.setdefault(topic, [0, 0, 0, 0])
+        counts[at] += 1
+        counts[at + 1] += failed
+
+    def loaded(self, took_ms: int, now_ms: int) -> None:
+        """A share partition was loaded."""
+        self.load_times.record(took_ms * _NS_IN_MS, now_ms // MINUTE_MS)
 
 
 class SharePartitions:
@@ -29,6 +76,7 @@ class SharePartitions:
         self.settings = GroupSettings(broker)
         self.dead_letters = DeadLetterQueue(broker, self.settings)
         self.sessions = ShareSessions(broker.config.group_share_max_share_sessions)
+        self.counts = ShareCounts()
 
     def __iter__(self) -> Iterator[HostedShare]:
         return iter(self._hosted.values())
@@ -49,12 +97,16 @@ class SharePartitions:
             key = ShareKey(group_id, *place)
             hosted = self._hosted[key] = HostedShare(key, partition, self.store, self._broker.runtime, self.settings)
             hosted.bury = partial(self.dead_letters.write, group_id, partition)
+            hosted.on_loaded = self._loaded
             hosted.on_locked = self.acquired
             hosted.on_idle = partial(self._look_at, hosted)
             self._broker.runtime.spawn(hosted.load(), f"loading {key.text}")
         elif hosted.phase is Phase.GONE:
             del self._hosted[hosted.key]
         return hosted
+
+    def _loaded(self, took_ms: int) -> None:
+        self.counts.loaded(took_ms, self._broker.runtime.even_ms())
 
     def _drop(self, hosted: HostedShare, error: ErrorCode) -> None:
         if self._hosted.get(hosted.key) is hosted:
@@ -74,7 +126,12 @@ class SharePartitions:
 
     def leave(self, session: ShareSession) -> list[Persisting]:
         """The session has ended: what its member holds is released. The group's last session takes its share partitions along."""
-        places = list(session.partitions)
+        places: Iterable[Place] = session.partitions
+        if len(session.partitions) > len(self._hosted):
+            # A session may name many partitions that are not here.
+            group_id, named = session.group_id, session.partitions
+            here = (Place(*key[1:]) for key in self._hosted if key.group_id == group_id)
+            places = [place for place in here if place in named]
         released = self.release(session.group_id, session.member_id, places)
         if not self.sessions.has_group(session.group_id):
             for hosted in [each for each in self if each.key.group_id == session.group_id]:

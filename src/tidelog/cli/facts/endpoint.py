@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from tidelog.cli.refusal import CommandFailed
 from tidelog.metrics.facts import SCHEMA
@@ -59,7 +59,15 @@ class Reader:
 
     def read(self, endpoint: str) -> list[Page]:
         """The page of a node, or those of all processes that share an address. CommandFailed says what to change."""
-        url = url_of(endpoint)
+        return self._read(url_of(endpoint))
+
+    def share_record(self, endpoint: str, group: str, topic: str, partition: int, offset: int) -> list[Page]:
+        """What a node knows of a record of a share group, or the processes that share an address. CommandFailed as ``read``, and
+        where the reader may not describe the group and the topic."""
+        query = urlencode({"group": group, "topic": topic, "partition": partition, "offset": offset})
+        return self._read(f"{url_of(endpoint)}/share-record?{query}")
+
+    def _read(self, url: str) -> list[Page]:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context), _NoRedirect()
         )

@@ -1,6 +1,6 @@
 """``tidelog share-groups``, also installed as ``kafka-share-groups``: the flags, words and columns of Kafka's tool.
 
-Where Kafka's tool says that something failed and exits with 0, this one exits with 1.
+Where Kafka's tool says that something failed and exits with 0, this one exits with 1. ``dead-letters`` is a command of ours.
 """
 
 from __future__ import annotations
@@ -21,9 +21,25 @@ NAME = "share-groups"
 ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
 TARGETS = ("to_earliest", "to_latest", "to_datetime")
 STATES = ("Empty", "Stable", "Dead")
+CONNECTION = ("bootstrap_server", "command_config")
+"""Flags that may stand before ``dead-letters``."""
 
 
-@click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Kafka's flags; and a command of ours, which is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return ["dead-letters"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "dead-letters":
+            return None
+        from tidelog.cli.dead_letters.command import dead_letters
+
+        return dead_letters
+
+
+@click.group(NAME, cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @bootstrap_option
 @command_config_option
 @click.option("--list", "list_", is_flag=True, help="List the share groups.")
@@ -46,9 +62,14 @@ STATES = ("Empty", "Stable", "Dead")
 @click.option("--dry-run", is_flag=True, help="Only show what --reset-offsets would do.")
 @click.option("--execute", is_flag=True, help="Do what --reset-offsets shows.")
 @columns.output_option
-def command(list_: bool, **flags: Any) -> None:
-    """List and describe share groups, move their start offsets, delete them."""
+@click.pass_context
+def command(ctx: click.Context, /, list_: bool, **flags: Any) -> None:
+    """List and describe share groups, move their start offsets, delete them; dead-letters: what they gave up."""
     flags["list"] = list_
+    if ctx.invoked_subcommand is not None:
+        _check_before(ctx.invoked_subcommand, flags)
+        ctx.obj = flags
+        return
     action = group_actions.one_action(ACTIONS, flags)
     _check(action, flags)
     act = {
@@ -59,6 +80,14 @@ def command(list_: bool, **flags: Any) -> None:
         "delete_offsets": _delete_offsets,
     }[action]
     group_actions.act(act, flags)
+
+
+def _check_before(name: str, flags: dict[str, Any]) -> None:
+    """Checks that the flags of a command stand behind it."""
+    own = {**flags, "output": None if flags["output"] == "table" else flags["output"]}
+    wrong = [each for each, value in own.items() if value not in (None, False, ()) and each not in CONNECTION]
+    if wrong:
+        refusal.usage(f"{', '.join(map(flag, wrong))}: give the flags of {name} behind it.")
 
 
 def _check(action: str, flags: dict[str, Any]) -> None:

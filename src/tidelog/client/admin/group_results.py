@@ -59,6 +59,8 @@ class ShareMember:
     host: str
     epoch: int
     assignment: tuple[Partition, ...]
+    topics: tuple[str, ...] = ()
+    """Those that it subscribes to."""
 
 
 @dataclass(frozen=True, slots=True)

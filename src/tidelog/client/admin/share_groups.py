@@ -41,6 +41,7 @@ def describe(group_id: str) -> Call[ShareGroup]:
             member.client_host,
             member.member_epoch,
             tuple(sorted((topic.topic_name, at) for topic in member.assignment.topic_partitions for at in topic.partitions)),
+            tuple(sorted(member.subscribed_topic_names)),
         )
         for member in found.members
     )

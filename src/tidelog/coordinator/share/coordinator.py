@@ -10,7 +10,7 @@ of all keys is needed (``prunable_offset``). A key without writes gets a snapsho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from tidelog.coordinator.share.records import UNCHANGED, ShareKey, ShareRecord, Snapshot, Update, decode, encode
@@ -240,6 +240,15 @@ class ShareCoordinator:
     def forget_topics(self, topic_ids: Collection[bytes]) -> Outcome:
         """The topics were deleted."""
         return Outcome(records=tuple(ShareRecord(key, None) for key in self._shares if key.topic_id in topic_ids))
+
+    def offsets(self) -> Iterator[tuple[ShareKey, int, int]]:
+        """The start offset of each share partition, and how many records beyond it are finished; -1 for what is unknown."""
+        return ((key, stored.start_offset, stored.complete_count) for key, stored in self._shares.items())
+
+    def stored(self, key: ShareKey) -> Found | None:
+        """The state of one share partition; None when there is none."""
+        stored = self._shares.get(key)
+        return None if stored is None else _found(stored)
 
     def prunable_offset(self, safe_to: int) -> int | None:
         """Records below this offset are not needed. None when nothing is stored, and while a last snapshot is not below

@@ -38,6 +38,7 @@ _READ: Final = f"max by (consumergroup, topic, partition) (kafka_consumergroup_c
 _BEHIND_AND_STILL: Final = (
     f"(sum by (consumergroup, topic) ({_LAG}) > 0) and sum by (consumergroup, topic) (changes({_READ}[15m:1m])) == 0"
 )
+_LOST_LETTERS: Final = "kafka_server_sharegroupmetrics_deadletterqueuefailedproducerequests_total"
 
 ALERTS: Final = (
     Alert(
@@ -202,6 +203,22 @@ ALERTS: Final = (
         _CRITICAL,
         "Records of {{ $labels.topic }}-{{ $labels.partition }} are deleted that group {{ $labels.consumergroup }} had not read",
         "Retention was shorter than the group's delay: lengthen it, then see what auto.offset.reset makes the consumers skip.",
+    ),
+    Alert(
+        "TidelogShareGroupStuck",
+        f"max by (group, topic) (tidelog_share_group_oldest_unacknowledged_seconds{{{_JOB}}}) > 3600",
+        "10m",
+        _WARNING,
+        "A record of {{ $labels.topic }} waits for share group {{ $labels.group }} since {{ $value | humanizeDuration }}",
+        "tidelog share-groups --describe shows the start offset of each partition, tidelog why-record why that record waits.",
+    ),
+    Alert(
+        "TidelogDeadLettersLost",
+        f"sum by (group) (increase({_LOST_LETTERS}{{{_JOB}}}[15m])) > 0",
+        "1m",
+        _CRITICAL,
+        "Share group {{ $labels.group }} gives up records that are not in its dead-letter topic",
+        "The brokers' logs name their offsets and the reason. While the topic still has them, they can be read there.",
     ),
     Alert(
         "TidelogHangingTransaction",

@@ -15,6 +15,7 @@ _NODE: Final = 'job=~"$job",instance=~"$instance"'
 _TOPIC: Final = 'job=~"$job",topic=~"$topic"'
 _GROUP: Final = 'job=~"$job",consumergroup=~"$group"'
 _BROKER_TOPICS: Final = "kafka_server_brokertopicmetrics"
+_LETTERS: Final = "kafka_server_sharegroupmetrics_deadletterqueuerecordcount_total"
 _TIMES: Final = "kafka_network_requestmetrics"
 
 
@@ -223,6 +224,34 @@ GROUPS: Final = Dashboard(
                     "Members",
                     f"max by (consumergroup) (kafka_consumergroup_members{{{_GROUP}}})",
                     by="{{consumergroup}}",
+                ),
+            ),
+        ),
+        Row(
+            "Share groups",
+            (
+                line(
+                    "Records not finished",
+                    f"sum by (group, topic) (max by (group, topic, partition) (tidelog_share_group_lag{{{_JOB}}}))",
+                    by="{{group}} {{topic}}",
+                ),
+                line(
+                    "Age of the oldest record that is not finished",
+                    f"max by (group, topic) (tidelog_share_group_oldest_unacknowledged_seconds{{{_JOB}}})",
+                    unit=Unit.SECONDS,
+                    by="{{group}} {{topic}}",
+                ),
+                line(
+                    "Records in flight",
+                    f"sum by (group, topic) (kafka_server_sharepartitionmetrics_inflightmessagecount{{{_JOB}}})",
+                    doc="From the first that is not finished to the last that was delivered.",
+                    by="{{group}} {{topic}}",
+                ),
+                line(
+                    "Dead letters",
+                    f"sum by (group) (rate({_LETTERS}{{{_JOB}}}[$__rate_interval]))",
+                    unit=Unit.A_SECOND,
+                    by="{{group}}",
                 ),
             ),
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from tidelog.replication.share.record_state import RecordState
+from tidelog.replication.share.record_state import InFlightRange, RecordState
 
 
 class Group:
@@ -159,6 +159,16 @@ class InFlight:
         if low < 0 or self._spans[low].last < first:
             low += 1
         return self._spans[low : bisect_right(self._firsts, last)]
+
+    def at(self, offset: int) -> InFlightRange | None:
+        """What is known of one offset; None in a hole."""
+        found = self.within(offset, offset)
+        if not found:
+            return None
+        span = found[0]
+        return InFlightRange(
+            span.first, span.last, span.state, span.count, span.member, span.deadline_ms, span.change is not None
+        )
 
     def exactly(self, first: int, last: int) -> list[Span]:
         """Like ``within``, split at the ends, so that no span reaches beyond."""

@@ -54,6 +54,19 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
+class InFlightRange(NamedTuple):
+    """Offsets ``first`` to ``last`` inclusive that are in flight in one state. ``member`` holds them until ``deadline_ms`` while
+    they are ACQUIRED. ``persisting``: the state is not durable yet, and may be undone."""
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member: str | None
+    deadline_ms: int
+    persisting: bool
+
+
 class AcquiredRange(NamedTuple):
     """Offsets ``first`` to ``last`` inclusive that a member may process; ``delivery_count`` includes this delivery."""
 

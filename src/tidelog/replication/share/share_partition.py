@@ -92,23 +92,20 @@ class SharePartition:
         self._soonest_ms = NEVER_MS
         """No lock times out before."""
         for stored in sorted(batches):
-            self._restore(stored)
+            if stored.first <= self._end or stored.last < stored.first:
+                raise ValueError(f"stored range {stored.first} to {stored.last} overlaps what lies below {self._end + 1}")
+            span = Span(stored.first, stored.last, stored.state, stored.delivery_count, Group(stored.first, stored.last))
+            self._spans.add(span)
+            self._end = stored.last
+            if stored.state.is_terminal:
+                self._complete += span.size
+            elif stored.state is RecordState.AVAILABLE:
+                self._freed_from(span.first)
         self._gap_from = start_offset
         """Holes below have been read and are empty."""
         self._gap_end = self._end + 1
         """Holes from here on are empty."""
         self._advance()
-
-    def _restore(self, stored: StateBatch) -> None:
-        if stored.first <= self._end or stored.last < stored.first:
-            raise ValueError(f"stored range {stored.first} to {stored.last} overlaps what lies below {self._end + 1}")
-        span = Span(stored.first, stored.last, stored.state, stored.delivery_count, Group(stored.first, stored.last))
-        self._spans.add(span)
-        self._end = stored.last
-        if stored.state.is_terminal:
-            self._complete += span.size
-        elif stored.state is RecordState.AVAILABLE:
-            self._freed_from(span.first)
 
     # -- what can be delivered -----------------------------------------------------------------------------------------------
 
@@ -126,6 +123,11 @@ class SharePartition:
     def in_flight(self) -> int:
         """Offsets from the start to the end."""
         return self._end - self._start + 1
+
+    @property
+    def ranges(self) -> InFlight:
+        """What is in flight, to look at."""
+        return self._spans
 
     @property
     def delivery_complete_count(self) -> int:

@@ -17,6 +17,7 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.upkeep.http import Answer, Reader
 
 if TYPE_CHECKING:
+    from tidelog.broker.node import Broker
     from tidelog.broker.ports import AccessControl
     from tidelog.security.principal import KafkaPrincipal
     from tidelog.server.runtime import LoopRuntime
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 
 LISTENER: Final = "tidelog.http.listener"
 _SECTIONS: Final = tuple(dict.fromkeys(fact.path.split(".")[0].removesuffix("[]") for fact in FACTS))
+
+
+_OF_KIND: Final = {
+    ResourceType.CLUSTER: ApiKey.DESCRIBE_CLUSTER,
+    ResourceType.GROUP: ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ResourceType.TOPIC: ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+}
+"""The request of a client that needs the same right, for the audit."""
 
 
 class _Asker(NamedTuple):
@@ -40,7 +49,11 @@ class _Asker(NamedTuple):
 class FactsPage:
     """The page of one node."""
 
-    def __init__(self, facts: NodeFacts, runtime: LoopRuntime, access: AccessControl | None) -> None:
+    def __init__(
+        self, facts: NodeFacts, runtime: LoopRuntime, access: AccessControl | None, broker: Broker | None = None
+    ) -> None:
+        """``broker``: None for a process that is only a controller."""
+        self._broker = broker
         self._facts = facts
         self._runtime = runtime
         self._access = access
@@ -51,20 +64,36 @@ class FactsPage:
         page = {"schema": SCHEMA, "at_ms": self._runtime.now_ms(), "names": names, **sections}
         return Answer(200, await self._runtime.run_blocking(partial(self._text, page, names)), "application/json")
 
-    def may_see_names(self, reader: Reader) -> bool:
-        """Whether the reader may see names of topics, clients and principals."""
+    async def share_record(self, reader: Reader, *, trusted: bool) -> Answer:
+        """What this node knows of one record of a share group. ``trusted``: the rights of the reader were checked."""
+        if self._broker is None:
+            return Answer(404, b"This process is only a controller.\n")
+        from tidelog.server.upkeep.share_record import share_record
+
+        return share_record(self._broker, reader, self._shows if not trusted else _all_shown)
+
+    def _shows(self, reader: Reader, kind: ResourceType, name: str) -> bool:
+        """Whether the reader may describe a resource."""
         if self._access is None:
             return True
-        asker = _Asker(reader.principal, reader.host)
+        asker = _Asker(reader.principal, reader.host, api_key=_OF_KIND[kind])
         try:
-            return self._access.shows(asker, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+            return self._access.shows(asker, AclOperation.DESCRIBE, kind, name)
         except KafkaError:  # the ACLs are not known yet
             return False
+
+    def may_see_names(self, reader: Reader) -> bool:
+        """Whether the reader may see names of topics, clients and principals."""
+        return self._shows(reader, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def _text(self, page: dict[str, Any], names: bool) -> bytes:
         self._facts.in_thread(page)
         ordered = {name: bounded(page[name], name, names=names) for name in _SECTIONS if name in page}
         return json.dumps(ordered, separators=(",", ":")).encode() + b"\n"
+
+
+def _all_shown(reader: Reader, kind: ResourceType, name: str) -> bool:
+    return True
 
 
 def bounded(value: Any, path: str, *, names: bool) -> Any:

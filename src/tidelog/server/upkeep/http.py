@@ -82,6 +82,8 @@ class Reader(NamedTuple):
     principal: KafkaPrincipal
     host: str
     """The address, without a port."""
+    query: str = ""
+    """What stands behind the path's question mark; at most as long as a header may be."""
 
 
 Page = Callable[[Reader], Awaitable[Answer]]
@@ -225,7 +227,7 @@ class _Conversation:
         close = _has_body(request)
         if request.method not in (b"GET", b"HEAD"):
             return Answer(405, b"Only GET and HEAD are served.\n"), close
-        path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        path, _, query = request.target.decode("ascii", "replace").partition("?")
         if self._guard is not None and not self._guard.admits(path, _authorization(request), self._peer):
             # Each further guess costs a connection.
             return UNAUTHORIZED, True
@@ -233,14 +235,14 @@ class _Conversation:
         if page is None:
             return Answer(404, f"There is {' and '.join(sorted(self._pages))}.\n".encode()), close
         try:
-            return await page(self._reader(request)), close
+            return await page(self._reader(request, query)), close
         except Exception:  # a failing page must not end the server
             log.exception("GET %s failed", path)
             return Answer(500, b"The node's log says what failed.\n"), True
 
-    def _reader(self, request: h11.Request) -> Reader:
+    def _reader(self, request: h11.Request, query: str) -> Reader:
         guard = self._guard
-        return Reader(ANONYMOUS if guard is None else guard.principal(_authorization(request)), self._peer)
+        return Reader(ANONYMOUS if guard is None else guard.principal(_authorization(request)), self._peer, query)
 
     async def _answer(self, answer: Answer, *, close: bool, head: bool = False) -> None:
         headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]

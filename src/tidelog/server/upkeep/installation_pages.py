@@ -28,6 +28,9 @@ MOST_BYTES: Final = 256 << 20
 FACTS_WITH_NAMES: Final = "/facts/names"
 FACTS_WITHOUT_NAMES: Final = "/facts/numbers"
 """Pages for the other processes only: the one that is asked decides whether its reader sees names."""
+SHARE_RECORD: Final = "/facts/share-record"
+TRUSTED_SHARE_RECORD: Final = "/facts/share-record/trusted"
+"""Likewise: the one that is asked has checked the rights of its reader."""
 _SEVERITY: Final = ("ok", "degraded", "starting", "failed", "down")
 
 Run = Callable[[Callable[[], bytes]], Awaitable[bytes]]
@@ -54,6 +57,7 @@ class InstallationPages:
         return {
             "/metrics": self._metrics,
             "/facts": self._facts,
+            SHARE_RECORD: self._share_record,
             "/healthz": self._health,
             "/livez": self._own["/livez"],
             "/readyz": self._ready,
@@ -66,6 +70,15 @@ class InstallationPages:
         missing = json.dumps([node_id for node_id in answers if node_id not in given]).encode()
         nodes = b",".join(body.strip() for body in given.values())
         return Answer(200, b'{"schema":%d,"missing":%b,"nodes":[%b]}\n' % (SCHEMA, missing, nodes), "application/json")
+
+    async def _share_record(self, reader: Reader) -> Answer:
+        """What each process knows of the record, in a list; the error of this process, if it refuses the reader or the query."""
+        own = await self._own[SHARE_RECORD](reader)
+        if own.status not in {200, 404, 503}:
+            return own
+        answers = await self._all(TRUSTED_SHARE_RECORD, reader.query)
+        nodes = b",".join(each.body.strip() for each in answers.values() if each is not None and each.status == 200)
+        return Answer(200, b'{"schema":%d,"nodes":[%b]}\n' % (SCHEMA, nodes), "application/json")
 
     async def _metrics(self, reader: Reader) -> Answer:
         answers = await self._all("/metrics")
@@ -99,17 +112,17 @@ class InstallationPages:
                 lines.append(b"node %d: %b" % (node_id, b"down\n" if each is None else each.body))
         return Answer(200 if ready else 503, b"".join(lines))
 
-    async def _all(self, path: str) -> dict[int, Answer | None]:
+    async def _all(self, path: str, query: str = "") -> dict[int, Answer | None]:
         """The answers of all processes, by node id; None where there is none."""
         nodes = self._place.node_ids
-        return dict(zip(nodes, await asyncio.gather(*(self._of(node_id, path) for node_id in nodes)), strict=True))
+        return dict(zip(nodes, await asyncio.gather(*(self._of(node_id, path, query) for node_id in nodes)), strict=True))
 
-    async def _of(self, node_id: int, path: str) -> Answer | None:
+    async def _of(self, node_id: int, path: str, query: str = "") -> Answer | None:
         if node_id == self._place.node_id:
-            return await self._own[path](Reader(ANONYMOUS, ""))
+            return await self._own[path](Reader(ANONYMOUS, "", query))
         try:
             async with asyncio.timeout(ANSWER_S):
-                return await _get(own_socket(self._place, node_id), path)
+                return await _get(own_socket(self._place, node_id), f"{path}?{query}" if query else path)
         except (OSError, ValueError, TimeoutError):
             return None
 

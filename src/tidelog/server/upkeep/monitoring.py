@@ -58,6 +58,7 @@ class Monitoring:
         pages: dict[str, Page] = {
             "/metrics": self._metrics,
             "/facts": self._page_of_facts,
+            "/facts/share-record": self._share_record,
             "/healthz": self._health,
             "/livez": self._live,
             "/readyz": self._ready,
@@ -98,8 +99,15 @@ class Monitoring:
     async def _listen_among(self, place: Place) -> None:
         """ConfigError when the socket for the other processes cannot be made."""
         # Only one of several processes.
-        from tidelog.server.upkeep.installation_pages import FACTS_WITH_NAMES, FACTS_WITHOUT_NAMES, InstallationPages, own_socket
+        from tidelog.server.upkeep.installation_pages import (
+            FACTS_WITH_NAMES,
+            FACTS_WITHOUT_NAMES,
+            TRUSTED_SHARE_RECORD,
+            InstallationPages,
+            own_socket,
+        )
 
+        self._pages[TRUSTED_SHARE_RECORD] = lambda reader: self._share_record(reader, trusted=True)
         self._pages[FACTS_WITH_NAMES] = lambda reader: self._facts_with(names=True)
         self._pages[FACTS_WITHOUT_NAMES] = lambda reader: self._facts_with(names=False)
         path = own_socket(place, place.node_id)
@@ -151,6 +159,9 @@ class Monitoring:
 
     async def _page_of_facts(self, reader: Reader) -> Answer:
         return await self._facts_with(names=self._sees_names(reader))
+
+    async def _share_record(self, reader: Reader, *, trusted: bool = False) -> Answer:
+        return _unavailable(STARTING) if self._facts is None else await self._facts.share_record(reader, trusted=trusted)
 
     async def _facts_with(self, *, names: bool) -> Answer:
         return _unavailable(STARTING) if self._facts is None else await self._facts.answer(names=names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from tidelog import __version__
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tidelog.server.serving.tls_listener import TlsListener
     from tidelog.server.upkeep.metadata_scrub import MetadataScrub
     from tidelog.server.upkeep.scrubbing import Scrubbing
+    from tidelog.server.upkeep.share_metrics import ShareMetrics
     from tidelog.storage.log_dir import LogDir
 
 MINUTE_S: Final = 60
@@ -125,7 +127,7 @@ def on_loop(parts: BrokerParts) -> Registry:
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(parts))
-    registry.watch_group(catalog.DEAD_LETTERS, lambda: _dead_letters(parts))
+    _watch_shares(registry, parts)
     registry.watch_group((catalog.STREAMS_GROUPS,), lambda: [_streams_groups(parts)])
     registry.watch(catalog.STREAMS_REBALANCES, lambda: broker.streams_rebalances)
     registry.watch_group(_TRANSACTIONS, lambda: _transactions(parts))
@@ -159,6 +161,20 @@ def _watch_replication(registry: Registry, parts: BrokerParts) -> None:
         (catalog.FETCHER_LAG, catalog.FETCHER_MAX_LAG, catalog.FETCHER_FAILED),
         lambda: _fetchers(parts.replication.fetchers.values()),
     )
+
+
+def _watch_shares(registry: Registry, parts: BrokerParts) -> None:
+    """Nothing is read, and no module imported for it, before a cluster has share groups."""
+    shares = parts.broker.shares
+
+    @cache
+    def metrics() -> ShareMetrics:
+        from tidelog.server.upkeep.share_metrics import ShareMetrics
+
+        return ShareMetrics(parts.broker)
+
+    registry.watch_group(catalog.SHARES, lambda: metrics().look() if shares.exists else [()] * len(catalog.SHARES))
+    registry.watch_summaries([catalog.SHARE_LOAD_TIME], lambda: [metrics().load_times() if shares.exists else []])
 
 
 def _fetchers(fetchers: Iterable[Following]) -> list[list[Sample]]:
@@ -242,13 +258,6 @@ def _groups(parts: BrokerParts) -> list[list[Sample]]:
                 if not isinstance(partition, ErrorCode) and partition.log is not None:
                     lags.append((labels, max(0, partition.log.high_watermark - committed.offset)))
     return [offsets, lags, members]
-
-
-def _dead_letters(parts: BrokerParts) -> list[list[Sample]]:
-    """In the order of ``catalog.DEAD_LETTERS``."""
-    shares = parts.broker.hosted_shares
-    counts = {} if shares is None else shares.dead_letters.counts
-    return [[((group_id,), getattr(each, name)) for group_id, each in counts.items()] for name in ("records", "sent", "failed")]
 
 
 def _streams_groups(parts: BrokerParts) -> list[Sample]:

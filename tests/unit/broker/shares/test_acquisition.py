@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -230,3 +231,55 @@ def test_a_fetch_whose_time_is_over_reads_no_further_aborted_records(monkeypatch
     fetch = world.fetch(max_wait_ms=0)
     assert (world.got(fetch), reads) == ([], [0])
     assert fetch.results[world.place].error is ErrorCode.NONE
+
+
+def test_a_wake_looks_only_at_what_is_served_here() -> None:
+    """A session may name 50,000 partitions that are not here; each wake of its fetch cost the loop a look at all of them."""
+    world = Fetches()
+    assert world.got(world.fetch("n")) == [(0, 9, 1)]
+    session = world.session("m")
+    session.add([world.place._replace(partition=index) for index in range(5 * acquisition.A_TURN)])
+    looks: list[int] = []
+    turns: list[int] = []
+
+    def by_id(topic_id: bytes, index: int) -> Partition | ErrorCode:
+        looks.append(index)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if index else world.partition
+
+    async def sleep(seconds: float) -> None:
+        turns.append(len(looks))
+
+    async def wakes(parked: ParkedShareFetch) -> None:
+        world.waits += 1
+        world.clock.now += 100
+        parked.finish()
+
+    world.ctx.node.replicas = SimpleNamespace(by_id=by_id)
+    world.ctx.wait = wakes
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    found = world.fetch_in(session, **LIMITS)
+    assert world.waits == 5
+    assert sorted(looks[: 5 * acquisition.A_TURN]) == list(range(5 * acquisition.A_TURN))
+    assert looks[5 * acquisition.A_TURN :] == [0] * 5, "one for each wake"
+    assert max(after - before for before, after in pairwise([0, *turns])) <= acquisition.A_TURN
+    errors = [each.error for place, each in found.results.items() if place.partition]
+    assert errors == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (5 * acquisition.A_TURN - 1)
+    assert found.results[world.place].error is ErrorCode.NONE
+
+
+def test_a_share_partition_that_ends_while_another_one_is_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Fetches()
+    world.places = 2
+    world.shares.serve("g", world.place._replace(partition=1), world.partition)
+    world.clock.run()
+    other = world.shares.find("g", world.place._replace(partition=1))
+    assert other is not None
+    monkeypatch.setattr(acquisition.reading, "may_block", lambda log, offset, committed: True)
+
+    async def run_blocking(job: Callable[[], object]) -> None:
+        other.end(ErrorCode.FENCED_LEADER_EPOCH)
+
+    world.ctx.run_blocking = run_blocking
+    found = world.fetch()
+    assert found.results[world.place._replace(partition=1)].error is ErrorCode.FENCED_LEADER_EPOCH
+    assert world.got(found) == [(0, 9, 1)]

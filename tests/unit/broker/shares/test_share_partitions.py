@@ -195,3 +195,20 @@ def test_nothing_is_kept_once_the_feature_is_off() -> None:
     world.features["share.version"] = 0
     world.shares.follow()
     assert hosted.phase is Phase.GONE and list(world.shares) == [] and len(world.shares.sessions) == 0
+
+
+def test_a_session_of_many_partitions_that_are_not_here_is_left_at_the_cost_of_those_that_are() -> None:
+    world = World()
+    hosted, other = world.serve(), world.serve("other")
+    session = world.session("m")
+    session.add([world.place._replace(partition=index) for index in range(1000)])
+    world.acquire(hosted)
+    world.acquire(other)
+    looks: list[Place] = []
+    find = world.shares.find
+    world.shares.find = lambda group, place: looks.append(place) or find(group, place)  # type: ignore[method-assign,func-returns-value]
+    assert world.shares.sessions.close(session)
+    assert len(world.shares.leave(session)) == 1
+    world.clock.run()
+    assert looks == [world.place]
+    assert other.machine.spans()[0][2] is RecordState.ACQUIRED

@@ -118,3 +118,17 @@ def test_processes_that_share_an_address_give_a_page_each() -> None:
     together = json.dumps({"schema": 1, "missing": [3], "nodes": [page(1), page(2)]}).encode()
     with serving(lambda _, __: (200, together)) as where:
         assert [each["node"]["id"] for each in Reader(Access()).read(where)] == [1, 2]
+
+
+def test_a_record_of_a_share_group_is_asked_for_by_name() -> None:
+    asked: list[str] = []
+
+    def answer(path: str, _: str | None) -> tuple[int, bytes]:
+        asked.append(path)
+        return 200, PAGE
+
+    with serving(answer) as where:
+        assert len(Reader(Access()).share_record(where, "a b&c", "t", 3, 17)) == 1
+    assert asked == ["/facts/share-record?group=a+b%26c&topic=t&partition=3&offset=17"]
+    with serving(lambda _, __: (403, b"This page needs DESCRIBE.\n")) as where, pytest.raises(CommandFailed, match="403"):
+        Reader(Access()).share_record(where, "g", "t", 3, 17)

@@ -33,11 +33,12 @@ from tidelog.protocol.messages.share_group_describe import (
 def test_members_have_their_partitions_in_order() -> None:
     parts = [TopicPartitions(topic_name="u", partitions=[0]), TopicPartitions(topic_name="t", partitions=[2, 1])]
     member = Member(member_id="m", member_epoch=4, client_id="c", client_host="/h", assignment=Assignment(topic_partitions=parts))
+    member.subscribed_topic_names = ["u", "t"]
     group = DescribedGroup(
         group_id="g", group_state="Stable", group_epoch=4, assignment_epoch=3, assignor_name="simple", members=[member]
     )
     found = answered(describe("g"), Table(ShareGroupDescribeResponse(groups=[group])))
-    members = (ShareMember("m", "c", "/h", 4, (("t", 1), ("t", 2), ("u", 0))),)
+    members = (ShareMember("m", "c", "/h", 4, (("t", 1), ("t", 2), ("u", 0)), ("t", "u")),)
     assert found == ShareGroup("g", "Stable", "simple", members, 4, 3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidelog.replication.share.in_flight import Group, InFlight, Span
-from tidelog.replication.share.record_state import RecordState
+from tidelog.replication.share.record_state import InFlightRange, RecordState
 
 
 def flight(*ranges: tuple[int, int]) -> InFlight:
@@ -57,3 +57,16 @@ def test_holes_are_found_in_order() -> None:
     assert made.hole_from(20, 40) == (30, 39)
     assert made.hole_from(20, 30) is None
     assert made.hole_from(40, 30) is None
+
+
+def test_one_offset_is_looked_up_with_its_holder() -> None:
+    spans = InFlight()
+    span = Span(5, 9, RecordState.AVAILABLE, 1, Group(5, 9))
+    spans.add(span)
+    span.acquire("m", 700)
+    assert spans.at(7) == InFlightRange(5, 9, RecordState.ACQUIRED, 2, "m", 700, False)
+    span.begin(object(), RecordState.ACKNOWLEDGED)
+    assert spans.at(9) == InFlightRange(5, 9, RecordState.ACKNOWLEDGED, 2, None, 0, True)
+    assert spans.at(4) is None
+    assert spans.at(10) is None
+    assert len(spans) == 1, "a look changes nothing"

@@ -38,7 +38,16 @@ def pages_of(node_id: int, status: str) -> dict[str, Page]:
     async def numbers(reader: Reader) -> Answer:
         return Answer(200, b'{"node":{"id":%d},"names":false}\n' % node_id)
 
+    async def share_record(reader: Reader) -> Answer:
+        return Answer(403, b"no\n") if "group=secret" in reader.query else Answer(404, b"only a controller\n")
+
+    async def trusted(reader: Reader) -> Answer:
+        asked = json.dumps([node_id, reader.query]).encode()
+        return Answer(200, asked + b"\n") if status == "ok" else Answer(404, b"only a controller\n")
+
     return {
+        "/facts/share-record": share_record,
+        "/facts/share-record/trusted": trusted,
         "/metrics": metrics,
         "/healthz": health,
         "/livez": live,
@@ -53,7 +62,11 @@ async def in_line(job: Callable[[], bytes]) -> bytes:
 
 
 def asked(
-    folder: Path, states: dict[int, str | None], path: str, sees_names: Callable[[Reader], bool] = lambda reader: True
+    folder: Path,
+    states: dict[int, str | None],
+    path: str,
+    sees_names: Callable[[Reader], bool] = lambda reader: True,
+    query: str = "",
 ) -> Answer:
     """The answer of node 1 about all; a state None: there is no such process."""
 
@@ -65,7 +78,9 @@ def asked(
                 servers.append(HttpServer(pages_of(node_id, status)))
                 await servers[-1].start_local(own_socket(place, node_id))
         try:
-            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line, sees_names).pages()[path](READER)
+            return await InstallationPages(place, pages_of(1, states[1] or ""), in_line, sees_names).pages()[path](
+                READER._replace(query=query)
+            )
         finally:
             for each in servers:
                 await each.close()
@@ -182,3 +197,10 @@ def test_the_process_that_is_asked_decides_whether_its_reader_sees_names(tmp_pat
     found = json.loads(asked(tmp_path, {1: "ok", 2: "ok"}, "/facts", sees).body)["nodes"]
     assert [each["names"] for each in found] == [False, False]
     assert readers == [READER]
+
+
+def test_the_record_of_a_share_group_is_asked_of_all_processes_if_the_reader_may(tmp_path: Path) -> None:
+    states: dict[int, str | None] = {1: "ok", 2: "ok", 3: None, 4: "controller"}
+    answer = asked(tmp_path, states, "/facts/share-record", query="group=g&offset=1")
+    assert json.loads(answer.body) == {"schema": 1, "nodes": [[1, "group=g&offset=1"], [2, "group=g&offset=1"]]}
+    assert asked(tmp_path, states, "/facts/share-record", query="group=secret").status == 403

@@ -17,6 +17,7 @@ from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import NOT_ASKED
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.share.share_heartbeat import ShareBeat, check_request
+from tidelog.coordinator.group.share.share_records import raises_epoch
 from tidelog.coordinator.group.share.share_service import Ordered
 from tidelog.coordinator.share.records import ShareKey
 from tidelog.metadata.supported_features import SHARE_VERSION
@@ -66,7 +67,9 @@ def share_group_heartbeat(ctx: BrokerContext, request: ShareGroupHeartbeatReques
     client_id, client_host = ctx.client_id or "", f"/{ctx.peer_host}"
 
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
-        return machine.shares.heartbeat(ShareBeat(token, client_id, client_host, request), now_ms)
+        outcome = machine.shares.heartbeat(ShareBeat(token, client_id, client_host, request), now_ms)
+        ctx.node.share_partitions.counts.rebalances += raises_epoch(outcome.records)
+        return outcome
 
     return ask(ctx, request.group_id, call, refuse)
 

@@ -12,7 +12,7 @@ from typing import Any
 from tidelog.broker.apis.topics.current_leader import current_leader, node_endpoints
 from tidelog.broker.authorization import allowed, allows
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.shares.acquisition import ShareFetching
+from tidelog.broker.shares.acquisition import A_TURN, ShareFetching
 from tidelog.broker.shares.hosted_share import Persisting
 from tidelog.broker.shares.share_partitions import SharePartitions
 from tidelog.broker.shares.share_sessions import CLOSE, MOST_PLACES, OPEN, Place, ShareSession
@@ -77,7 +77,10 @@ async def share_fetch(ctx: BrokerContext, request: fetching.ShareFetchRequest) -
         fetch = ShareFetching(ctx, session, request, readable, exact=request.share_acquire_mode == _RECORD_LIMIT)
         if not request.is_renew_ack:
             await fetch.run()
-    return _fetch_response(ctx, group_id, session, fetch, {place: _error(each) for place, each in acks.items()})
+            _count_fetched(ctx, fetch)
+    errors = {place: _error(each) for place, each in acks.items()}
+    _count_answered(ctx, errors)
+    return await _fetch_response(ctx, group_id, session, fetch, errors)
 
 
 async def _session(ctx: BrokerContext, group_id: str, request: fetching.ShareFetchRequest) -> ShareSession:
@@ -142,7 +145,9 @@ async def share_acknowledge(
     if request.share_session_epoch == CLOSE and shares.sessions.close(session):
         released = shares.leave(session)
     await _settled(ctx, (*acks.values(), *released))
-    return _acknowledge_response(ctx, group_id, {place: _error(each) for place, each in acks.items()})
+    errors = {place: _error(each) for place, each in acks.items()}
+    _count_answered(ctx, errors)
+    return _acknowledge_response(ctx, group_id, errors)
 
 
 # -- acknowledgements --------------------------------------------------------------------------------------------------------
@@ -150,7 +155,8 @@ async def share_acknowledge(
 
 def _readable(ctx: BrokerContext, places: Iterable[Place]) -> dict[bytes, ErrorCode]:
     """By topic id: NONE, 29 where the client may not read the topic, 100 where there is no such topic."""
-    names = {place.topic_id: ctx.image.topics.by_id.get(Uuid(place.topic_id)) for place in places}
+    ids = dict.fromkeys(place.topic_id for place in places)
+    names = {topic_id: ctx.image.topics.by_id.get(Uuid(topic_id)) for topic_id in ids}
     found = {topic.name for topic in names.values() if topic is not None}
     visible = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, found)
     return {
@@ -185,7 +191,9 @@ def _acknowledge(
             Acknowledgement(batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types))
             for batch in each.acknowledgement_batches
         ]
-        acks[place] = hosted.acknowledge(session.member_id, batches)
+        acks[place] = outcome = hosted.acknowledge(session.member_id, batches)
+        if outcome is _NONE or isinstance(outcome, Persisting):
+            shares.counts.acknowledge(batches)
     return acks
 
 
@@ -209,6 +217,26 @@ async def _settled(ctx: BrokerContext, changes: Iterable[ErrorCode | Persisting]
             await ctx.wait(each)
 
 
+def _count_answered(ctx: BrokerContext, errors: dict[Place, ErrorCode]) -> None:
+    """Counts the request for each topic whose records it acknowledged."""
+    failed = {place.topic_id for place, error in errors.items() if error is not _NONE}
+    for topic_id in dict.fromkeys(place.topic_id for place in errors):
+        topic = ctx.image.topics.by_id.get(Uuid(topic_id))
+        if topic is not None:
+            ctx.node.share_partitions.counts.answered(topic.name, failed=topic_id in failed)
+
+
+def _count_fetched(ctx: BrokerContext, fetch: ShareFetching) -> None:
+    """Counts the request for each topic that it fetched from."""
+    failed: dict[bytes, bool] = {}
+    for place, found in fetch.results.items():
+        failed[place.topic_id] = failed.get(place.topic_id, False) or found.error is not _NONE
+    for topic_id, one_failed in failed.items():
+        topic = ctx.image.topics.by_id.get(Uuid(topic_id))
+        if topic is not None:
+            ctx.node.share_partitions.counts.fetched(topic.name, failed=one_failed)
+
+
 def _error(outcome: ErrorCode | Persisting) -> ErrorCode:
     return outcome.error if isinstance(outcome, Persisting) else outcome
 
@@ -216,26 +244,27 @@ def _error(outcome: ErrorCode | Persisting) -> ErrorCode:
 # -- responses ---------------------------------------------------------------------------------------------------------------
 
 
-def _fetch_response(
+async def _fetch_response(
     ctx: BrokerContext, group_id: str, session: ShareSession, fetch: ShareFetching | None, acks: dict[Place, ErrorCode]
 ) -> fetching.ShareFetchResponse:
     topics: dict[bytes, list[fetching.PartitionData]] = {}
     leaders: dict[tuple[int, int], None] = {}
-    results = {
-        place: found
-        for place, found in (fetch.results if fetch is not None else {}).items()
-        if session.answers(place, found.error, has_records=bool(found.acquired))
-    }
+    results = {}
+    for number, (place, found) in enumerate((fetch.results if fetch is not None else {}).items(), 1):
+        if session.answers(place, found.error, has_records=bool(found.acquired)):
+            results[place] = found
+        if not number % A_TURN:
+            await ctx.node.runtime.sleep(0)
     for place in dict.fromkeys((*results, *acks)):
-        found = results.get(place)
+        given = results.get(place)
         told = fetching.PartitionData(partition_index=place.partition)
-        error, ack_error = _NONE if found is None else found.error, acks.get(place, _NONE)
+        error, ack_error = _NONE if given is None else given.error, acks.get(place, _NONE)
         told.error_code, told.acknowledge_error_code = error, ack_error
         told.error_message = None if error is _NONE else error.text
         told.acknowledge_error_message = None if ack_error is _NONE else ack_error.text
-        if found is not None:
-            told.records = found.records
-            told.acquired_records = [fetching.AcquiredRecords(*each) for each in found.acquired]
+        if given is not None:
+            told.records = given.records
+            told.acquired_records = [fetching.AcquiredRecords(*each) for each in given.acquired]
         if error in _WRONG_LEADER or ack_error in _WRONG_LEADER:
             leader = current_leader(ctx, None, Uuid(place.topic_id), place.partition)
             if leader is not None:

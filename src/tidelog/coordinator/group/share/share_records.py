@@ -6,7 +6,7 @@ This module decides what each record does to a group. Source: Kafka's ShareGroup
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tidelog.coordinator.group.records import GroupRecord
@@ -37,6 +37,7 @@ from tidelog.protocol.messages.share_group_target_assignment_metadata_value impo
 MEMBER, GROUP, TARGET, TARGET_MEMBER, CURRENT, STATE_PARTITIONS = 10, 11, 12, 13, 14, 15
 _INT16 = struct.Struct(">h")
 _VERSION = _INT16.pack(0)
+_GROUP_KEY = _INT16.pack(GROUP)
 _STABLE = 0
 
 
@@ -93,6 +94,11 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     """The group's epoch, and the hash of its topics at that epoch."""
     value = ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return _record(GROUP, ShareGroupMetadataKey(group_id=group_id).encode(0), value.encode(0))
+
+
+def raises_epoch(records: Iterable[GroupRecord]) -> bool:
+    """Whether a group's epoch is among these records."""
+    return any(record.value is not None and record.key.startswith(_GROUP_KEY) for record in records)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:

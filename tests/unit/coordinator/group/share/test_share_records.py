@@ -9,6 +9,7 @@ from tidelog.coordinator.group.share.share_records import (
     epoch_record,
     group_tombstones,
     member_record,
+    raises_epoch,
     read_share_key,
     removal_records,
     replay_tombstone,
@@ -80,3 +81,10 @@ def test_keys_of_other_protocols_are_not_read() -> None:
 def test_epochs_are_those_that_apache_kafka_begins_with() -> None:
     """Apache Kafka 4.3.1 records epoch 2 when the first member joins."""
     assert ShareGroup("g").epoch == 1
+
+
+def test_the_epoch_of_a_group_is_seen_among_its_records() -> None:
+    assert raises_epoch([member_record("g", MEMBER), epoch_record("g", 4, 1)])
+    assert not raises_epoch([member_record("g", MEMBER), target_epoch_record("g", 4, 5)])
+    assert not raises_epoch(group_tombstones(full())), "a group that is deleted has none"
+    assert not raises_epoch([])
