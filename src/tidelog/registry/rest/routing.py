@@ -52,6 +52,11 @@ class Call:
     request: Request
     arguments: tuple[str, ...]
 
+    @property
+    def heavy(self) -> bool:
+        """Whether it parses schemas. What only reads does, if it asks for a form of them."""
+        return self.route.heavy and (self.route.method != "GET" or "format" in self.request.query)
+
     def answer(self) -> Outcome:
         """Serve it. RegistryError."""
         return self.route.serve(self.request, *self.arguments)
