@@ -23,6 +23,8 @@ SALT_BYTES = 16
 @click.option("--listen", default="127.0.0.1:8081", show_default=True, metavar="HOST:PORT", help="Where to serve HTTP.")
 @click.option("--topic", default="_schemas", show_default=True, help="The topic that holds the schemas.")
 @click.option("--replication-factor", type=click.IntRange(1), help="Of the topic, if it is made. Default: 3, or one a broker.")
+@click.option("--group", default="schema-registry", show_default=True, help="Where registries of this topic elect a leader.")
+@click.option("--advertise", metavar="HOST:PORT", help="Where other registries reach this one. Default: where it listens.")
 @click.option("--compatibility", type=click.Choice(LEVELS), default="BACKWARD", show_default=True, help="Where none is set.")
 @click.option("--max-schema-bytes", type=click.IntRange(1), default=1 << 20, show_default=True, help="The size of a schema.")
 @click.option(
@@ -35,6 +37,7 @@ SALT_BYTES = 16
 @click.option("--users", type=FILE, help="A file with users: HTTP basic authentication.")
 @click.option("--tls-certificate", type=FILE, help="The certificate, in PEM: HTTPS.")
 @click.option("--tls-key", type=FILE, help="Its key, in PEM.")
+@click.option("--tls-authority", type=FILE, help="The authority of other registries' certificates, in PEM.")
 @click.option("--insecure", is_flag=True, help="Serve other machines without a login or without TLS.")
 @click.option("--hash-password", metavar="NAME", help="Read a password from stdin, print NAME's line for --users, and end.")
 def command(
@@ -43,18 +46,21 @@ def command(
     listen: str,
     topic: str,
     replication_factor: int | None,
+    group: str,
+    advertise: str | None,
     compatibility: str,
     max_schema_bytes: int,
     incompatible_code: str,
     users: str | None,
     tls_certificate: str | None,
     tls_key: str | None,
+    tls_authority: str | None,
     insecure: bool,
     hash_password: str | None,
 ) -> None:
     """Serve a schema registry: subjects, versions and compatibility of Avro, JSON Schema and Protobuf.
 
-    It keeps everything in a compacted topic, in the format of Confluent's registry. Run one on a topic: two would give ids twice.
+    It keeps everything in a compacted topic, in the format of Confluent's registry. Several on one topic elect a leader, which writes.
     """
     with refusal.one_line("tidelog: "):
         _need_library()
@@ -78,6 +84,9 @@ def command(
             users=None if users is None else logins.Users(logins.parse_users(refusal.text_of(users))),
             certificate=tls_certificate,
             key=tls_key,
+            authority=tls_authority,
+            group=group,
+            advertised=None if advertise is None else parse_address("--advertise", advertise),
             insecure=insecure,
             rules=Rules(compatibility, int(incompatible_code), max_schema_bytes),
         )

@@ -17,6 +17,8 @@ from tidelog.registry.errors import RegistryError
 from tidelog.registry.model import compact
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
+from tidelog.registry.serving.forwarding import Forwarding
+from tidelog.registry.serving.leading import Leading
 from tidelog.registry.serving.node import RegistryNode
 from tidelog.registry.serving.users import Users
 
@@ -44,10 +46,19 @@ class Reply:
 
 
 class Application:
-    """``users`` None: everyone may do everything. ``max_body``: bytes."""
+    """``users`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone."""
 
-    def __init__(self, api: Api, node: RegistryNode, users: Users | None, max_body: int) -> None:
+    def __init__(
+        self,
+        api: Api,
+        node: RegistryNode,
+        users: Users | None,
+        max_body: int,
+        leading: Leading | None = None,
+        forwarding: Forwarding | None = None,
+    ) -> None:
         self._api, self._node, self._users, self._max_body = api, node, users, max_body
+        self._leading, self._forwarding = leading, forwarding
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3, HTTP only."""
@@ -72,8 +83,9 @@ class Application:
             if call.route.method in ("POST", "PUT"):
                 _check_type(headers.get(b"content-type", b"").decode("latin-1"))
             body = await self._body(headers, receive)
-            call = self._api.find(_request(scope, headers, body))
-            answer = await self._node.serve(call)
+            if call.route.writes and (forwarded := await self._forwarded(scope, headers, body)) is not None:
+                return forwarded
+            answer = await self._node.serve(self._api.find(_request(scope, headers, body)))
         except RegistryError as refused:
             return _refusal(refused, content_type)
         except Exception:
@@ -82,6 +94,18 @@ class Application:
         if answer is None:
             return Reply(204, b"", content_type)
         return Reply(200, answer if isinstance(answer, bytes) else compact(answer).encode(), content_type)
+
+    async def _forwarded(self, scope: Scope, headers: dict[bytes, bytes], body: bytes) -> Reply | None:
+        """The answer of the registry that leads; None if it is this one. What was forwarded already is not again."""
+        leader = None if self._leading is None else await self._leading.leader()
+        if leader is None or self._forwarding is None:
+            return None
+        if headers.get(b"x-forward", b"").lower() == b"true":
+            raise errors.no_leader(f"{leader.url} leads, and not this registry; try again")
+        query = scope["query_string"].decode("latin-1")
+        target = _raw_path(scope) + (f"?{query}" if query else "")
+        answer = await self._forwarding.send(leader, scope["method"], target, headers, body)
+        return Reply(answer.status, answer.body, answer.content_type)
 
     async def _admit(self, headers: dict[bytes, bytes], *, writes: bool) -> None:
         """401 and 403 for those who may not."""
@@ -127,7 +151,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def _request(scope: Scope, headers: dict[bytes, bytes], body: bytes = b"") -> Request:
-    path = scope.get("raw_path") or scope["path"].encode()
     query: dict[str, list[str]] = {}
     try:
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
@@ -136,7 +159,12 @@ def _request(scope: Scope, headers: dict[bytes, bytes], body: bytes = b"") -> Re
     for name, value in pairs:
         query.setdefault(name, []).append(value)
     lenient = headers.get(b"confluent-accept-unknown-properties", b"").lower() == b"true"
-    return Request(scope["method"], path.partition(b"?")[0].decode("latin-1"), query, body, lenient)
+    return Request(scope["method"], _raw_path(scope), query, body, lenient)
+
+
+def _raw_path(scope: Scope) -> str:
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    return path.partition(b"?")[0].decode("latin-1")
 
 
 def _refusal(refused: RegistryError, content_type: str) -> Reply:

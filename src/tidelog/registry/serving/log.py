@@ -27,10 +27,15 @@ _LOST = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, 
 
 
 class SchemaLog:
-    """``now_ms``: the wall clock, for timestamps of records."""
+    """``reader`` waits for records on its own connections, so that appends of ``writer`` do not wait behind it.
 
-    def __init__(self, client: AsyncClient, name: str, replicas: int | None, now_ms: Callable[[], int]) -> None:
-        self._client, self._name, self._replicas, self._now_ms = client, name, replicas, now_ms
+    ``replicas``: see ``topic.prepare``; ``now_ms``: the wall clock, for timestamps of records.
+    """
+
+    def __init__(
+        self, reader: AsyncClient, writer: AsyncClient, name: str, replicas: int | None, now_ms: Callable[[], int]
+    ) -> None:
+        self._reader, self._client, self._name, self._replicas, self._now_ms = reader, writer, name, replicas, now_ms
         self._place: Place | None = None
         self._producer: Producer | None = None
 
@@ -55,7 +60,7 @@ class SchemaLog:
         while True:
             try:
                 place = await self._leader()
-                return await self._client.run(topic.read(self._client.settings, place, offset))
+                return await self._reader.run(topic.read(self._reader.settings, place, offset))
             except (NoConnection, NoRoute) as problem:
                 log.warning("%s: %s", self._name, problem)
             except KafkaError as problem:

@@ -38,6 +38,10 @@ class RegistryNode:
         self._state, self._replaying, self._log = state, replaying, log_
         self._writing = asyncio.Lock()
 
+    def paused(self) -> asyncio.Lock:
+        """For ``async with``: no write is under way inside."""
+        return self._writing
+
     async def catch_up(self) -> None:
         """Write a NOOP and read to it: all earlier records are in the state then. RegistryError."""
         async with self._writing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import ssl
 import time
@@ -21,7 +20,10 @@ from tidelog.model.errors import ConfigError
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
+from tidelog.registry.serving.election import Identity
+from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.http import Application
+from tidelog.registry.serving.leading import Leading
 from tidelog.registry.serving.log import SchemaLog
 from tidelog.registry.serving.node import RegistryNode
 from tidelog.registry.serving.replaying import Replaying
@@ -36,7 +38,11 @@ STOP_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``replicas``: of a new topic. ``insecure``: other machines may be served without login or without TLS."""
+    """``replicas``: of a new topic. ``insecure``: other machines may be served without login or without TLS.
+
+    ``group``: in which registries of one topic elect their leader; ``advertised``: where the others reach this one; ``authority``: of the
+    others' certificates.
+    """
 
     client: ClientSettings
     host: str = "127.0.0.1"
@@ -47,6 +53,9 @@ class Options:
     certificate: str | None = None
     key: str | None = None
     insecure: bool = False
+    group: str = "schema-registry"
+    advertised: tuple[str, int] | None = None
+    authority: str | None = None
     rules: Rules = field(default_factory=Rules)
 
 
@@ -98,24 +107,34 @@ class Registry:
 
     async def run(self, listener: socket.socket, on_ready: Callable[[str], None]) -> None:
         """Serve on a listening socket. ``on_ready`` gets the cluster's id. ConfigError, KafkaError, NoConnection, NotAuthenticated."""
-        async with AsyncClient(self._options.client) as client:
-            log = SchemaLog(client, self._options.topic, self._options.replicas, _now_ms)
+        options, loop = self._options, asyncio.get_running_loop()
+        settings = options.client
+        async with AsyncClient(settings) as reader, AsyncClient(settings) as writer, AsyncClient(settings) as member:
+            log = SchemaLog(reader, writer, options.topic, options.replicas, _now_ms)
             cluster_id = await log.prepare()
             state = State()
             replaying = Replaying(log, state)
             node = RegistryNode(state, replaying, log)
-            following = asyncio.get_running_loop().create_task(replaying.run())
+            leading = Leading(member, options.group, _identity(options, listener), node, loop.time)
+            tasks = [loop.create_task(each) for each in (replaying.run(), leading.run())]
             try:
                 await node.catch_up()
-                api = Api(state, self._options.rules, About(cluster_id, __version__))
+                api = Api(state, options.rules, About(cluster_id, __version__, options.group))
+                application = Application(
+                    api, node, options.users, _max_body(options.rules), leading, Forwarding(options.authority)
+                )
                 on_ready(cluster_id)
-                await self._serve(Application(api, node, self._options.users, _max_body(self._options.rules)), listener, following)
+                await self._serve(application, listener, tasks)
             finally:
-                following.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await following
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+                await leading.leave()
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()
 
-    async def _serve(self, application: Application, listener: socket.socket, following: asyncio.Task[None]) -> None:
+    async def _serve(self, application: Application, listener: socket.socket, tasks: list[asyncio.Task[None]]) -> None:
         config = uvicorn.Config(
             application,
             http="h11",
@@ -131,13 +150,24 @@ class Registry:
             ssl_keyfile=self._options.key,
         )
         self._server = uvicorn.Server(config)
-        following.add_done_callback(lambda _: self.stop())
+        for task in tasks:
+            task.add_done_callback(lambda _: self.stop())
         await self._server.serve(sockets=[listener])
 
     def stop(self) -> None:
         """Let ``run`` return. On the loop's thread."""
         if self._server is not None:
             self._server.should_exit = True
+
+
+def _identity(options: Options, listener: socket.socket) -> Identity:
+    """Where the others reach this registry."""
+    scheme = "http" if options.certificate is None else "https"
+    if options.advertised is not None:
+        return Identity(*options.advertised, scheme)
+    host, port = listener.getsockname()[:2]
+    anywhere = host in ("0.0.0.0", "::")
+    return Identity(socket.gethostname() if anywhere else options.host, port, scheme)
 
 
 def _max_body(rules: Rules) -> int:
