@@ -113,6 +113,8 @@ def _serve(options: object) -> None:
     from tidelog.client.failures import NoConnection, NotAuthenticated
     from tidelog.config.listeners import address_text
     from tidelog.model.errors import KafkaError
+    from tidelog.records.batch import CorruptBatch
+    from tidelog.registry.errors import RegistryError
     from tidelog.registry.serving import running
 
     assert isinstance(options, running.Options)
@@ -126,5 +128,5 @@ def _serve(options: object) -> None:
     try:
         with contextlib.closing(listener), contextlib.suppress(KeyboardInterrupt):
             asyncio.run(running.Registry(options).run(listener, ready))
-    except (NoConnection, NotAuthenticated, KafkaError) as error:
+    except (NoConnection, NotAuthenticated, KafkaError, CorruptBatch, RegistryError) as error:
         raise CommandFailed(str(error)) from error

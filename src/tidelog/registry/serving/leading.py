@@ -62,6 +62,10 @@ class Leading:
             raise errors.no_leader("no registry leads at present; try again") from problem
         return None if found == self._identity else found
 
+    def leads(self) -> bool:
+        """Whether this registry leads now."""
+        return self._known() == self._identity
+
     def _known(self) -> Identity | None:
         if self._leader == self._identity and self._now_s() >= self._leased_until_s:
             return None

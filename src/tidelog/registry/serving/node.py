@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tidelog.registry import errors, records
@@ -37,6 +37,11 @@ class RegistryNode:
     def __init__(self, state: State, replaying: Replaying, log_: Appends) -> None:
         self._state, self._replaying, self._log = state, replaying, log_
         self._writing = asyncio.Lock()
+        self._leads: Callable[[], bool] = lambda: True
+
+    def write_only_while(self, leads: Callable[[], bool]) -> None:
+        """Let writes of clients fail (50004) where ``leads`` says no: between their arrival and their turn another registry may lead."""
+        self._leads = leads
 
     def paused(self) -> asyncio.Lock:
         """For ``async with``: no write is under way inside."""
@@ -51,6 +56,8 @@ class RegistryNode:
         """The answer of a request. RegistryError."""
         if call.route.writes:
             async with self._writing:
+                if not self._leads():
+                    raise errors.no_leader("another registry leads now; try again")
                 return await self._write(call)
         if call.heavy:
             async with self._replaying.steady:

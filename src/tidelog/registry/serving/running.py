@@ -106,7 +106,10 @@ class Registry:
         self._server: uvicorn.Server | None = None
 
     async def run(self, listener: socket.socket, on_ready: Callable[[str], None]) -> None:
-        """Serve on a listening socket. ``on_ready`` gets the cluster's id. ConfigError, KafkaError, NoConnection, NotAuthenticated."""
+        """Serve on a listening socket. ``on_ready`` gets the cluster's id when it does.
+
+        ConfigError, KafkaError, NoConnection, NotAuthenticated, CorruptBatch; RegistryError if the topic cannot be written.
+        """
         options, loop = self._options, asyncio.get_running_loop()
         settings = options.client
         async with AsyncClient(settings) as reader, AsyncClient(settings) as writer, AsyncClient(settings) as member:
@@ -116,6 +119,7 @@ class Registry:
             replaying = Replaying(log, state)
             node = RegistryNode(state, replaying, log)
             leading = Leading(member, options.group, _identity(options, listener), node, loop.time)
+            node.write_only_while(leading.leads)
             tasks = [loop.create_task(each) for each in (replaying.run(), leading.run())]
             try:
                 await node.catch_up()
@@ -130,9 +134,9 @@ class Registry:
                     task.cancel()
                 await asyncio.wait(tasks)
                 await leading.leave()
-            for task in tasks:
-                if not task.cancelled():
-                    task.result()
+                for task in tasks:
+                    if not task.cancelled():
+                        task.result()  # why it stopped, if it was not told to
 
     async def _serve(self, application: Application, listener: socket.socket, tasks: list[asyncio.Task[None]]) -> None:
         config = uvicorn.Config(
