@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -209,3 +210,50 @@ def test_it_stops_in_order(servers: str) -> None:
     process = RegistryProcess(servers, "--topic", "_stopped")
     process.start()
     assert process.stop() == 0
+
+
+def _register_until_done(url: str, subject: str, schema: str) -> int:
+    """The id; tries again while there is no leader."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return client_of_url(url).register_schema(subject, Schema(schema, "AVRO"))
+        except SchemaRegistryError as problem:
+            if problem.http_status_code < 500 or time.monotonic() > deadline:
+                raise
+
+
+def client_of_url(url: str) -> SchemaRegistryClient:
+    return SchemaRegistryClient({"url": url, "max.retries": 0})
+
+
+def test_several_registries_elect_a_leader_and_another_takes_over(servers: str) -> None:
+    together = ("--topic", "_several", "--group", "several")
+    with registry(servers, *together) as first, registry(servers, *together) as second, registry(servers, *together) as third:
+        every = [first, second, third]
+        found = {}
+        for number in range(12):
+            schema = json.dumps({"type": "fixed", "name": "F", "size": number + 1})
+            found[schema] = _register_until_done(every[number % 3].url, f"s{number}", schema)
+        assert sorted(found.values()) == list(range(1, 13))
+        leader = min(every, key=lambda each: each.url)
+        leader.kill()
+        others = [each for each in every if each is not leader]
+        for number in range(12, 18):
+            schema = json.dumps({"type": "fixed", "name": "F", "size": number + 1})
+            found[schema] = _register_until_done(others[number % 2].url, f"s{number}", schema)
+        assert sorted(found.values()) == list(range(1, 19))
+        for each in others:
+            for schema, schema_id in found.items():
+                assert json.loads(_schema_of(each.url, schema_id)) == json.loads(schema)
+
+
+def _schema_of(url: str, schema_id: int) -> str:
+    """A registry that does not lead may be a moment behind."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return str(client_of_url(url).get_schema(schema_id).schema_str)
+        except SchemaRegistryError:
+            if time.monotonic() > deadline:
+                raise

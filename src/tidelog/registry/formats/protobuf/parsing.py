@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, FieldDescriptorProto, FileDescriptorProto
 
 from tidelog.registry.errors import InvalidSchema
+from tidelog.registry.formats.protobuf.declarations import (
+    MAX_FIELD,
+    read_enum,
+    read_extensions,
+    read_reserved,
+    read_service,
+    read_statement,
+)
 from tidelog.registry.formats.protobuf.options import read_option, read_value, set_option
 from tidelog.registry.formats.protobuf.tokens import END, FLOAT, INT, NAME, TEXT, Tokens, escaped
 
 MAX_DEPTH = 64
-MAX_FIELD = (1 << 29) - 1
-MAX_ENUM = (1 << 31) - 1
 _F = FieldDescriptorProto
 SCALARS = {
     "double": _F.TYPE_DOUBLE, "float": _F.TYPE_FLOAT, "int64": _F.TYPE_INT64, "uint64": _F.TYPE_UINT64, "int32": _F.TYPE_INT32,
@@ -86,22 +92,17 @@ class _Parser:
             file.dependency.append(tokens.text().decode("utf-8", "replace"))
             tokens.expect(";")
         elif tokens.accept("option"):
-            self._option(file.options)
+            read_statement(tokens, file.options)
         elif tokens.accept("message"):
             self._message(file.message_type.add(), 0)
         elif tokens.accept("enum"):
-            self._enum(file.enum_type.add())
+            read_enum(tokens, file.enum_type.add())
         elif tokens.accept("service"):
-            self._service()
+            read_service(tokens, file.service.add())
         elif tokens.accept("extend"):
             self._extend(file.extension, file.message_type, 0)
         else:
             raise tokens.wrong("a declaration is expected")
-
-    def _option(self, options: Any) -> None:
-        parts, value = read_option(self._tokens)
-        set_option(options, parts, value)
-        self._tokens.expect(";")
 
     # -- messages ------------------------------------------------------------------------------------------------------------
 
@@ -126,13 +127,13 @@ class _Parser:
         keyword = tokens.peek.value if tokens.peek.kind == NAME else ""
         if keyword == "option":
             tokens.take()
-            self._option(message.options)
+            read_statement(tokens, message.options)
         elif keyword == "message" and tokens.after.kind == NAME:
             tokens.take()
             self._message(message.nested_type.add(), depth + 1)
         elif keyword == "enum" and tokens.after.kind == NAME:
             tokens.take()
-            self._enum(message.enum_type.add())
+            read_enum(tokens, message.enum_type.add())
         elif keyword == "oneof" and tokens.after.kind == NAME:
             tokens.take()
             self._oneof(message, depth)
@@ -141,10 +142,10 @@ class _Parser:
             self._extend(message.extension, message.nested_type, depth)
         elif keyword == "reserved":
             tokens.take()
-            self._reserved(message, MAX_FIELD, 1)
+            read_reserved(tokens, message, MAX_FIELD, 1)
         elif keyword == "extensions":
             tokens.take()
-            self._extensions(message)
+            read_extensions(tokens, message)
         else:
             self._field(message.field, message.nested_type, depth)
 
@@ -156,7 +157,7 @@ class _Parser:
             if tokens.accept(";"):
                 continue
             if tokens.accept("option"):
-                self._option(oneof.options)
+                read_statement(tokens, oneof.options)
             else:
                 self._field(message.field, message.nested_type, depth).oneof_index = index
 
@@ -266,106 +267,3 @@ class _Parser:
                 taken.add(name)
                 field.oneof_index = len(message.oneof_decl)
                 message.oneof_decl.add(name=name)
-
-    # -- ranges, enums, services ---------------------------------------------------------------------------------------------
-
-    def _ranges(self, highest: int) -> list[tuple[int, int]]:
-        """Inclusive ranges, up to the semicolon or the options."""
-        tokens, found = self._tokens, []
-        while True:
-            start = end = tokens.integer()
-            if tokens.accept("to"):
-                end = highest if tokens.accept("max") else tokens.integer()
-            if end < start or end > highest:
-                raise tokens.wrong(f"the range ends at {end}")
-            found.append((start, end))
-            if not tokens.accept(","):
-                return found
-
-    def _reserved(self, target: Any, highest: int, past_end: int) -> None:
-        tokens = self._tokens
-        if tokens.peek.kind in (TEXT, NAME):
-            while True:
-                target.reserved_name.append(tokens.text().decode("utf-8", "replace") if tokens.peek.kind == TEXT else tokens.name())
-                if not tokens.accept(","):
-                    break
-        else:
-            for start, end in self._ranges(highest):
-                target.reserved_range.add(start=start, end=end + past_end)
-        tokens.expect(";")
-
-    def _extensions(self, message: DescriptorProto) -> None:
-        made = [message.extension_range.add(start=start, end=end + 1) for start, end in self._ranges(MAX_FIELD)]
-        if self._tokens.accept("["):
-            while True:
-                parts, value = read_option(self._tokens)
-                for each in made:
-                    set_option(each.options, parts, value)
-                if not self._tokens.accept(","):
-                    break
-            self._tokens.expect("]")
-        self._tokens.expect(";")
-
-    def _enum(self, enum: EnumDescriptorProto) -> None:
-        tokens = self._tokens
-        enum.name = tokens.name()
-        tokens.expect("{")
-        while not tokens.accept("}"):
-            if tokens.accept(";"):
-                continue
-            if tokens.peek.value == "option" and tokens.after.value != "=":
-                tokens.take()
-                self._option(enum.options)
-            elif tokens.peek.value == "reserved" and tokens.after.value != "=":
-                tokens.take()
-                self._reserved(enum, MAX_ENUM, 0)
-            else:
-                value = enum.value.add(name=tokens.name())
-                tokens.expect("=")
-                value.number = self._enum_number()
-                if tokens.accept("["):
-                    while True:
-                        set_option(value.options, *read_option(tokens))
-                        if not tokens.accept(","):
-                            break
-                    tokens.expect("]")
-                tokens.expect(";")
-
-    def _enum_number(self) -> int:
-        number = self._tokens.integer()
-        if not -MAX_ENUM - 1 <= number <= MAX_ENUM:
-            raise InvalidSchema(f"{number} is no number of an enum")
-        return number
-
-    def _service(self) -> None:
-        tokens = self._tokens
-        service = self._file.service.add(name=tokens.name())
-        tokens.expect("{")
-        while not tokens.accept("}"):
-            if tokens.accept(";"):
-                continue
-            if tokens.accept("option"):
-                self._option(service.options)
-                continue
-            tokens.expect("rpc")
-            method = service.method.add(name=tokens.name())
-            tokens.expect("(")
-            if tokens.peek.value == "stream" and tokens.after.value != ")":
-                tokens.take()
-                method.client_streaming = True
-            method.input_type = tokens.dotted()
-            tokens.expect(")")
-            tokens.expect("returns")
-            tokens.expect("(")
-            if tokens.peek.value == "stream" and tokens.after.value != ")":
-                tokens.take()
-                method.server_streaming = True
-            method.output_type = tokens.dotted()
-            tokens.expect(")")
-            if tokens.accept("{"):
-                while not tokens.accept("}"):
-                    if not tokens.accept(";"):
-                        tokens.expect("option")
-                        self._option(method.options)
-            else:
-                tokens.expect(";")

@@ -11,8 +11,9 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
+from tidelog.registry.formats.protobuf.declarations import MAX_ENUM, MAX_FIELD
 from tidelog.registry.formats.protobuf.options import written_options
-from tidelog.registry.formats.protobuf.parsing import LABELS, MAX_ENUM, MAX_FIELD, SCALARS, camel
+from tidelog.registry.formats.protobuf.parsing import LABELS, SCALARS, camel
 from tidelog.registry.formats.protobuf.resolving import Symbols
 from tidelog.registry.formats.protobuf.tokens import escaped
 
