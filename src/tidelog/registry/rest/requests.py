@@ -18,7 +18,7 @@ MAX_INT = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``path`` as it came, with escapes. ``accept_unknown``: fields of the body that nobody knows are ignored."""
+    """``path`` as it came, with escapes. ``accept_unknown``: unknown fields of the body are ignored."""
 
     method: str
     path: str

@@ -84,7 +84,7 @@ class Users:
         self._users = users
         self._key = os.urandom(32)
         self._right: OrderedDict[bytes, User] = OrderedDict()
-        self._nobody = User("", READ, os.urandom(16), os.urandom(32))
+        self._stranger = User("", READ, os.urandom(16), os.urandom(32))
 
     def known(self, header: bytes) -> User | None:
         """The user of an Authorization header that was right before."""
@@ -100,7 +100,7 @@ class Users:
             user = self._users.get(name.decode())
         except (binascii.Error, ValueError):
             return None
-        wanted = user or self._nobody
+        wanted = user or self._stranger
         if not hmac.compare_digest(_hash(password, wanted.salt), wanted.digest) or user is None:
             return None
         self._right[self._digest(header)] = user

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.json_schema import values
 from tidelog.registry.formats.json_schema.documents import Node
-
-if TYPE_CHECKING:
-    from tidelog.registry.formats.json_schema.comparing import Comparison
+from tidelog.registry.formats.json_schema.rules import Rules
 
 KEYS = frozenset({"items", "prefixItems", "additionalItems", "uniqueItems", "minItems", "maxItems", "contains"})
 _CONTAINS = ("minContains", "maxContains")
 
 
-def refused(rules: Comparison, reader: Node, writer: Node, path: str) -> list[Difference]:
+def refused(rules: Rules, reader: Node, writer: Node, path: str) -> list[Difference]:
     """What the reader refuses of the writer's arrays."""
     if "array" not in values.types_of(writer.schema):
         return []
@@ -56,7 +54,7 @@ def _model(schema: dict[str, Any]) -> tuple[list[Any], Any]:
     return [], items
 
 
-def _contains(rules: Comparison, reader: Node, writer: Node, path: str) -> list[Difference]:
+def _contains(rules: Rules, reader: Node, writer: Node, path: str) -> list[Difference]:
     if "contains" not in reader.schema:
         return []
     mine, theirs = reader.schema, writer.schema

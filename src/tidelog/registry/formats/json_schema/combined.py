@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.json_schema.documents import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Protocol
-
-    class Rules(Protocol):
-        """What asks for a comparison of inner schemas."""
-
-        def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]: ...
-
-        def accepts(self, reader: Node, writer: Node) -> bool: ...
-
+from tidelog.registry.formats.json_schema.rules import Rules
 
 COMBINED_KEYS = frozenset({"allOf", "anyOf", "oneOf", "not"})
 

@@ -54,12 +54,17 @@ class Comparison:
 
     def __init__(self, failed: set[Pair], lenient: bool) -> None:
         self.failed = set(failed)
-        self.lenient = lenient
+        self._lenient = lenient
         self._before = failed
         self._done: dict[Pair, list[Difference]] = {}
         self._kept: list[Any] = []
         """Schemas that were put together here: identities of live objects differ."""
         self._steps = 0
+
+    @property
+    def lenient(self) -> bool:
+        """Whether the policy LENIENT holds."""
+        return self._lenient
 
     def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]:
         """What the reader refuses of what the writer accepts."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.json_schema import values
 from tidelog.registry.formats.json_schema.documents import Node
-
-if TYPE_CHECKING:
-    from tidelog.registry.formats.json_schema.comparing import Comparison
+from tidelog.registry.formats.json_schema.rules import Rules
 
 KEYS = frozenset(
     {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties", "propertyNames"}
@@ -27,7 +25,7 @@ MAX_PATTERN = 256
 """Longer patterns are not matched with names: they count as if they matched."""
 
 
-def refused(rules: Comparison, reader: Node, writer: Node, path: str) -> list[Difference]:
+def refused(rules: Rules, reader: Node, writer: Node, path: str) -> list[Difference]:
     """What the reader refuses of the writer's objects."""
     if "object" not in values.types_of(writer.schema):
         return []
@@ -54,7 +52,7 @@ class _Model:
 
 
 class _Objects:
-    def __init__(self, rules: Comparison, reader: Node, writer: Node, path: str) -> None:
+    def __init__(self, rules: Rules, reader: Node, writer: Node, path: str) -> None:
         self._rules, self._reader, self._writer, self._path = rules, reader, writer, path
         self._mine, self._theirs = _Model(reader.schema), _Model(writer.schema)
 

@@ -71,7 +71,7 @@ def _form(value: Any) -> str:
 
 def values(reader: Schema, writer: Schema) -> Iterator[Fault]:
     """Types, enum and const."""
-    theirs, mine = types_of(writer), types_of(reader) if "type" in reader else ALL_TYPES
+    theirs, mine = types_of(writer), types_of({"type": reader["type"]}) if "type" in reader else ALL_TYPES
     missing = theirs - mine
     if missing:
         word = "TYPE_NARROWED" if theirs & mine else "TYPE_CHANGED"
