@@ -27,7 +27,11 @@ class RegistryProcess:
     def start(self) -> None:
         """Returns when it serves. AssertionError with what it printed when it ended instead."""
         self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+            self._command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         assert self._process.stdout is not None
         printed = []

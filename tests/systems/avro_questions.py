@@ -22,13 +22,17 @@ class Maker:
     def schema(self, depth: int) -> Any:
         """A schema of at most this depth."""
         rng = self._rng
-        kind = rng.choice(("primitive", "primitive", "logical", "record", "record", "enum", "fixed", "array", "map", "union", "again"))
+        kind = rng.choice(
+            ("primitive", "primitive", "logical", "record", "record", "enum", "fixed", "array", "map", "union", "again")
+        )
         if depth <= 0 or kind == "primitive":
             return rng.choice(PRIMITIVES)
         if kind == "again" and self._names:
             return rng.choice(self._names)
         if kind == "logical":
-            return {"type": "int", "logicalType": "date"} if rng.random() < 0.5 else {"type": "string", "x-note": {"b": 1, "a": [2]}}
+            return (
+                {"type": "int", "logicalType": "date"} if rng.random() < 0.5 else {"type": "string", "x-note": {"b": 1, "a": [2]}}
+            )
         if kind == "array":
             return {"type": "array", "items": self.schema(depth - 1)}
         if kind == "map":
@@ -107,7 +111,9 @@ def _places(node: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(each)
     elif isinstance(node, dict):
         for key in ("items", "values", "type"):
-            if key in node and (key != "type" or "name" in node and "fields" not in node and "symbols" not in node and "size" not in node):
+            if key in node and (
+                key != "type" or ("name" in node and "fields" not in node and "symbols" not in node and "size" not in node)
+            ):
                 yield node, key
                 yield from _places(node[key])
         for each in node.get("fields", ()):

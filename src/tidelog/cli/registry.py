@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Serve a schema registry: subjects, versions and compatibility of Avro, JSON Schema and Protobuf.
 
-    It keeps everything in a compacted topic, in the format of Confluent's registry. Several on one topic elect a leader, which writes.
+    It keeps everything in a compacted topic, in the format of Confluent's registry. Several on one topic elect a leader, which
+    writes.
     """
     with refusal.one_line("tidelog: "):
         _need_library()

@@ -1,7 +1,7 @@
 """Metadata and rules of a schema (data contracts): read from requests and records, checked, written in one order, merged.
 
-The registry stores and checks rules; clients run them. Rules of kind TRANSFORM or CONDITION have a name that is unique in the set;
-migration rules have a mode among UPGRADE, DOWNGRADE, UPDOWN, the others one among WRITE, READ, WRITEREAD.
+The registry stores and checks rules; clients run them. Rules of kind TRANSFORM or CONDITION have a name that is unique in the
+set; migration rules have a mode among UPGRADE, DOWNGRADE, UPDOWN, the others one among WRITE, READ, WRITEREAD.
 """
 
 from __future__ import annotations

@@ -51,9 +51,7 @@ def delete_subject(state: State, subject: str, *, permanent: bool) -> Outcome:
         raise errors.subject_soft_deleted(subject)
     _not_referenced(state, versions if permanent else alive, permanent=permanent)
     if not permanent:
-        return Outcome(
-            [each.number for each in alive], (SubjectDeleted(subject, alive[-1].number), *_settings(state, subject))
-        )
+        return Outcome([each.number for each in alive], (SubjectDeleted(subject, alive[-1].number), *_settings(state, subject)))
     entries = [SchemaEntry(each, gone=True) for each in reversed(versions)]
     foreign = [key for each in versions for key in state.foreign_keys(subject, each.number)]
     return Outcome([each.number for each in versions], (*entries, *_settings(state, subject)), tuple(foreign))

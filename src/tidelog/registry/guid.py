@@ -1,7 +1,8 @@
 """The GUID of a schema: MD5 over its parts, as Confluent's registries compute it. Equal parts have one GUID in all registries.
 
-The parts follow each other without separators: the text; of each reference the name, the subject and the version (int32, big-endian);
-of metadata a byte 1, sorted tags, sorted properties, sensitive names; of rules a byte 1, each rule, and ``enableAt``.
+The parts follow each other without separators: the text; of each reference the name, the subject and the version (int32,
+big-endian); of metadata a byte 1, sorted tags, sorted properties, sensitive names; of rules a byte 1, each rule, and
+``enableAt``.
 """
 
 from __future__ import annotations

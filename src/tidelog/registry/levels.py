@@ -1,7 +1,7 @@
 """Which config and mode hold for a subject, by the records of the subject, its context, or all.
 
-A field of the config comes from the first of: the subject, its context (in the default context: the global config), ``:.__GLOBAL:``,
-the default. READONLY for ``:.__GLOBAL:``, and READONLY_OVERRIDE as the global mode, hold for everything.
+A field of the config comes from the first of: the subject, its context (in the default context: the global config),
+``:.__GLOBAL:``, the default. READONLY for ``:.__GLOBAL:``, and READONLY_OVERRIDE as the global mode, hold for everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from tidelog.registry.state import State
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 POLICIES = ("STRICT", "LENIENT")
-READ_WRITE, READ_ONLY, READ_ONLY_OVERRIDE, IMPORT, FORWARD_MODE = "READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"
+READ_WRITE, READ_ONLY, READ_ONLY_OVERRIDE, IMPORT, FORWARD_MODE = (
+    "READWRITE",
+    "READONLY",
+    "READONLY_OVERRIDE",
+    "IMPORT",
+    "FORWARD",
+)
 DEFAULT_LEVEL = "BACKWARD"
 
 

@@ -107,16 +107,16 @@ class Library:
         except errors.RegistryError:
             return None
 
-    def compatible(
-        self, schema: Schema, context: str, earlier: Iterable[Version], level: str, *, lenient: bool
-    ) -> list[str]:
+    def compatible(self, schema: Schema, context: str, earlier: Iterable[Version], level: str, *, lenient: bool) -> list[str]:
         """Why a canonical schema is incompatible with earlier versions, in order; empty if it is compatible."""
         found = list(earlier)
         if not found or level == "NONE":
             return []
         try:
             new = Candidate(schema.kind, self.document(schema, context))
-            old = [Candidate(each.schema.kind, self.document(each.schema, context_of(each.subject)), each.number) for each in found]
+            old = [
+                Candidate(each.schema.kind, self.document(each.schema, context_of(each.subject)), each.number) for each in found
+            ]
             return check(new, old, level, lenient=lenient)
         except InvalidSchema as problem:
             raise errors.invalid_schema(str(problem)) from problem

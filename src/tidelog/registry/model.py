@@ -1,7 +1,7 @@
 """Schemas, versions of subjects, and the names of subjects and contexts.
 
-A subject ``:.context:name`` is in the context ``.context``, any other in the default one, ``.``; ids belong to a context. The subject
-``:.context:`` without a name stands for the context itself where settings are meant.
+A subject ``:.context:name`` is in the context ``.context``, any other in the default one, ``.``; ids belong to a context. The
+subject ``:.context:`` without a name stands for the context itself where settings are meant.
 """
 
 from __future__ import annotations

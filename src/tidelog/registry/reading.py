@@ -63,7 +63,8 @@ def by_id(state: State, schema_id: int, subject: str, context: str) -> tuple[str
         if subject and each != candidates[0] and each != context and not named:
             continue
         alive = [place for place in named or places if not place.deleted]
-        return each, schema, (alive or named or places or [None])[-1]
+        found = alive or named or places
+        return each, schema, found[-1] if found else None
     raise errors.schema_not_found(schema_id)
 
 
@@ -82,11 +83,11 @@ def by_guid(state: State, guid: str) -> tuple[str, Schema]:
     return found[0][0], schema
 
 
-def all_versions(
-    state: State, prefix: str, *, deleted: bool, latest_only: bool, rule_type: str = ""
-) -> list[Version]:
+def all_versions(state: State, prefix: str, *, deleted: bool, latest_only: bool, rule_type: str = "") -> list[Version]:
     """The versions of all subjects that begin with the prefix; ``rule_type``: only those with a rule of it."""
-    found: Iterable[Version] = (each for each in state.all_versions() if _begins(each.subject, prefix) and (deleted or not each.deleted))
+    found: Iterable[Version] = (
+        each for each in state.all_versions() if _begins(each.subject, prefix) and (deleted or not each.deleted)
+    )
     if latest_only:
         found = {each.subject: each for each in found}.values()
     return [each for each in found if not rule_type or rule_type in _rule_types(each.schema)]

@@ -1,7 +1,8 @@
-"""Records of ``_schemas`` in Confluent's format: JSON keys whose bytes compaction compares, so that the order of properties counts.
+"""Records of ``_schemas`` in Confluent's format: JSON keys whose bytes compaction compares, so that the order of properties
+counts.
 
-``write`` makes key and value of an entry, ``read`` the entry of a record. Unknown properties are ignored on reading; a record that
-cannot be read is an ``Unreadable``, which the registry counts and skips. A null value deletes what the key names.
+``write`` makes key and value of an entry, ``read`` the entry of a record. Unknown properties are ignored on reading; a record
+that cannot be read is an ``Unreadable``, which the registry counts and skips. A null value deletes what the key names.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def _read(key: dict[str, Any], value: dict[str, Any] | None) -> Entry | Unreadab
         return ContextEntry(_text(key["context"]), value is None)
     subject = _text(key.get("subject") or GLOBAL)
     if kind == "CONFIG":
-        return ConfigEntry(subject, None if value is None else {k: v for k, v in value.items() if k != "subject" and v is not None})
+        return ConfigEntry(
+            subject, None if value is None else {k: v for k, v in value.items() if k != "subject" and v is not None}
+        )
     if kind == "MODE":
         return ModeEntry(subject, None if value is None else _text(value["mode"]).upper())
     if not subject:

@@ -1,7 +1,7 @@
 """Registering and looking up schemas, and testing their compatibility: functions of the state that return an ``Outcome``.
 
-The order of a registration is Confluent's: mode; what is left out is taken from the previous version; canonical text; the same schema
-alive in the subject has its version already; compatibility; the id that the schema has in the context, or the next.
+The order of a registration is Confluent's: mode; what is left out is taken from the previous version; canonical text; the same
+schema alive in the subject has its version already; compatibility; the id that the schema has in the context, or the next.
 """
 
 from __future__ import annotations
@@ -68,7 +68,11 @@ class Registering:
         version = Version(subject, number, given_id, schema)
         entries: list[Entry] = [] if self._state.context_is_known(context) else [ContextEntry(context)]
         entries.append(SchemaEntry(version))
-        outdated = [each for each in there if each.deleted and each.id == given_id and not self._referenced(each) and each.number != number]
+        outdated = [
+            each
+            for each in there
+            if each.deleted and each.id == given_id and not self._referenced(each) and each.number != number
+        ]
         entries += [SchemaEntry(each, gone=True) for each in outdated]
         foreign = [key for each in outdated for key in self._state.foreign_keys(subject, each.number)]
         return Outcome(self._registered(version, form), tuple(entries), tuple(foreign))

@@ -1,8 +1,9 @@
 """What the records of ``_schemas`` add up to: versions by subject, schemas by id, configs, modes, contexts.
 
-Invariants: ``apply`` is the only writer; replaying the same records gives the same state, also after compaction. An id belongs to one
-schema in its context: a record with another text for a known id is skipped and counted. Ids count up from the highest that any record
-named, gone or not, as long as the topic has it. A reference without a context is to a subject in the context of the version that has it.
+Invariants: ``apply`` is the only writer; replaying the same records gives the same state, also after compaction. An id belongs
+to one schema in its context: a record with another text for a known id is skipped and counted. Ids count up from the highest
+that any record named, gone or not, as long as the topic has it. A reference without a context is to a subject in the context of
+the version that has it.
 """
 
 from __future__ import annotations

@@ -37,4 +37,6 @@ def test_rules_follow_with_all_their_parts() -> None:
     rule = {"name": "n", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "e", "onFailure": "ERROR"}
     given = {"domainRules": [rule | {"tags": ["t"], "params": {"k": "v"}, "disabled": True}], "enableAt": "CLIENT"}
     schema = Schema("AVRO", '"int"', rule_set=contracts.rule_set_text(given))
-    assert guid_of(schema) == _of(b'"int"', b"\1", b"n", b"CONDITION", b"WRITE", b"CEL", b"t", b"kv", b"e", b"ERROR", b"\1", b"CLIENT")
+    assert guid_of(schema) == _of(
+        b'"int"', b"\1", b"n", b"CONDITION", b"WRITE", b"CEL", b"t", b"kv", b"e", b"ERROR", b"\1", b"CLIENT"
+    )

@@ -28,7 +28,13 @@ CASES: list[tuple[Entry, str, str | None]] = [
     ),
     (
         SchemaEntry(
-            Version(":.c:s", 2, 8, Schema("JSON", "{}", (Reference("n", "t", 3),), '{"properties":{"a":"ä"}}', '{"enableAt":"ALL"}'), True)
+            Version(
+                ":.c:s",
+                2,
+                8,
+                Schema("JSON", "{}", (Reference("n", "t", 3),), '{"properties":{"a":"ä"}}', '{"enableAt":"ALL"}'),
+                True,
+            )
         ),
         '{"keytype":"SCHEMA","subject":":.c:s","version":2,"magic":1}',
         '{"subject":":.c:s","version":2,"id":8,"schemaType":"JSON","references":[{"name":"n","subject":"t","version":3}],'

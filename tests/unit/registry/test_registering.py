@@ -7,7 +7,6 @@ import pytest
 from tests.unit.registry.caller import INT, Caller, field, record
 from tidelog.registry.registering import Rules
 
-
 JSON_INT = {"schema": '{"type":"integer"}', "schemaType": "JSON"}
 
 
@@ -32,7 +31,12 @@ def test_metadata_and_rules_are_part_of_a_schema_and_are_taken_over() -> None:
     assert call("POST", "/subjects/s", INT)["version"] == 2
     assert call("GET", "/subjects/s/metadata", key="owner", value="a")["version"] == 1
     assert call.code("GET", "/subjects/s/metadata", key="owner", value="c") == 40402
-    assert call.code("POST", "/subjects/s/versions", INT | {"ruleSet": {"domainRules": [{"name": "x", "type": "T", "mode": "UPGRADE"}]}}) == 42210
+    assert (
+        call.code(
+            "POST", "/subjects/s/versions", INT | {"ruleSet": {"domainRules": [{"name": "x", "type": "T", "mode": "UPGRADE"}]}}
+        )
+        == 42210
+    )
 
 
 def test_an_empty_text_is_that_of_the_previous_version() -> None:
@@ -49,7 +53,12 @@ def test_an_incompatible_schema_is_refused_with_the_reasons(code: int) -> None:
     call.register("s", record(field("a")))
     refused = call.refusal("POST", "/subjects/s/versions", record(field("a"), field("b")))
     assert (refused.status, refused.code) == (409, code)
-    for part in ("errorType:'READER_FIELD_MISSING_DEFAULT_VALUE'", "additionalInfo:'b'", "oldSchemaVersion: 1", "compatibility: 'BACKWARD'"):
+    for part in (
+        "errorType:'READER_FIELD_MISSING_DEFAULT_VALUE'",
+        "additionalInfo:'b'",
+        "oldSchemaVersion: 1",
+        "compatibility: 'BACKWARD'",
+    ):
         assert part in refused.message
 
 

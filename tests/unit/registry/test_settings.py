@@ -51,7 +51,11 @@ def test_an_alias_stands_for_another_subject() -> None:
 def test_modes_block_and_import() -> None:
     call = Caller()
     call("PUT", "/mode", {"mode": "READONLY"})
-    for method, path, body in (("POST", "/subjects/s/versions", INT), ("PUT", "/config/s", {"compatibility": "FULL"}), ("DELETE", "/subjects/s", None)):
+    for method, path, body in (
+        ("POST", "/subjects/s/versions", INT),
+        ("PUT", "/config/s", {"compatibility": "FULL"}),
+        ("DELETE", "/subjects/s", None),
+    ):
         assert call.code(method, path, body) == 42205
     call("PUT", "/mode/s", {"mode": "READWRITE"})
     assert call.register("s", INT)["id"] == 1

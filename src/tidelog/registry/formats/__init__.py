@@ -27,8 +27,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Why a reader cannot read a writer's data. ``kind`` is a word that Confluent's registry uses; ``path`` is where, in the format's
-    own notation; ``info`` is what tools print besides."""
+    """Why a reader cannot read a writer's data. ``kind`` is a word that Confluent's registry uses; ``path`` is where, in the
+    format's own notation; ``info`` is what tools print besides."""
 
     kind: str
     path: str
@@ -40,7 +40,8 @@ class Format(Protocol):
     """The interface of a format's module."""
 
     def canonical(self, document: Document, *, normalize: bool, new: bool) -> str:
-        """The canonical text. InvalidSchema when it is not a schema; ``new``: rules for schemas that are registered now hold too."""
+        """The canonical text. InvalidSchema when it is not a schema; ``new``: rules for schemas that are registered now hold
+        too."""
 
     def compare(self, reader: Document, writer: Document, *, lenient: bool) -> list[Difference]:
         """Why ``reader`` cannot read all data of ``writer``; empty when it can. ``lenient``: by the policy LENIENT."""

@@ -32,7 +32,8 @@ class Api:
         return self._routes.find(request)
 
     def at_once(self, request: Request) -> object:
-        """Answer a request, and apply what it writes to the state: for a registry in memory. The state keeps what a topic would."""
+        """Answer a request, and apply what it writes to the state: for a registry in memory. The state keeps what a topic
+        would."""
         outcome = self.find(request).answer()
         for key, value in outcome.records:
             self._state.replay(key, value)

@@ -97,7 +97,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the registry says of itself. ``cluster_id``: the Kafka cluster's, ``group``: the name of the registry's own cluster."""
+    """What the registry says of itself. ``cluster_id``: the Kafka cluster's, ``group``: the registries' own."""
 
     cluster_id: str
     version: str

@@ -74,9 +74,7 @@ class Subjects:
         return Outcome(request.page(reading.subjects(self._state, prefix_of(request), deleted=deleted, deleted_only=only)))
 
     def list_versions(self, request: Request, subject: str) -> Outcome:
-        found = reading.versions(
-            self._state, subject, deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly")
-        )
+        found = reading.versions(self._state, subject, deleted=request.flag("deleted"), deleted_only=request.flag("deletedOnly"))
         return Outcome(request.page(each.number for each in found))
 
     def register(self, request: Request, subject: str) -> Outcome:

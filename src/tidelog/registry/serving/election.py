@@ -1,7 +1,8 @@
-"""Which registry leads, by the group protocol ``sr`` of Confluent's registry: what members say of themselves, and the leader's choice.
+"""Which registry leads, by the group protocol ``sr`` of Confluent's registry: what members say of themselves, and the leader's
+choice.
 
-Members join a classic group with the protocol ``v0``; their metadata are an ``Identity`` as JSON. The group's leader, which may be another
-registry than the one that will lead, chooses the eligible member with the smallest URL and assigns it to all.
+Members join a classic group with the protocol ``v0``; their metadata are an ``Identity`` as JSON. The group's leader, which may
+be another registry than the one that will lead, chooses the eligible member with the smallest URL and assigns it to all.
 """
 
 from __future__ import annotations
@@ -111,5 +112,7 @@ def read_assignment(raw: bytes) -> Assignment:
     leader = found.get("master_identity")
     error = found.get("error", NO_ERROR)
     return Assignment(
-        error if isinstance(error, int) else NO_ERROR, None if leader is None else _identity(leader), str(found.get("master") or "")
+        error if isinstance(error, int) else NO_ERROR,
+        None if leader is None else _identity(leader),
+        str(found.get("master") or ""),
     )

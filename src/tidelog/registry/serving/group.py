@@ -9,7 +9,7 @@ from tidelog.client.calls import Ask, Call, Coordinator
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest
 from tidelog.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tidelog.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tidelog.protocol.messages.leave_group import LeaveGroupRequest
 from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tidelog.registry.serving.election import PROTOCOL, PROTOCOL_TYPE, Assignment, choose, read_assignment, write_assignment
 
@@ -47,10 +47,10 @@ def join(group: str, member_id: str, metadata: bytes, session_ms: int, rebalance
     if joined.leader == joined.member_id:
         chosen = write_assignment(choose({each.member_id: bytes(each.metadata) for each in joined.members}))
         assignments = [SyncGroupRequestAssignment(member_id=each.member_id, assignment=chosen) for each in joined.members]
-    request = SyncGroupRequest(
+    sync = SyncGroupRequest(
         group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=assignments
     )
-    synced = yield Ask(request, Coordinator(group), 3, lambda answer: int(answer.error_code))
+    synced = yield Ask(sync, Coordinator(group), 3, lambda answer: int(answer.error_code))
     check(synced.error_code)
     return Membership(joined.member_id, joined.generation_id, read_assignment(bytes(synced.assignment)))
 
@@ -64,5 +64,5 @@ def heartbeat(group: str, member: Membership) -> Call[ErrorCode]:
 
 def leave(group: str, member: Membership) -> Call[None]:
     """Leave, so that the others need not wait for the session's end."""
-    request = LeaveGroupRequest(group_id=group, member_id=member.member_id, members=[MemberIdentity(member_id=member.member_id)])
+    request = LeaveGroupRequest(group_id=group, member_id=member.member_id)
     yield Ask(request, Coordinator(group), HIGHEST_LEAVE)

@@ -201,4 +201,3 @@ def _check_type(content_type: str) -> None:
     name = content_type.partition(";")[0].strip().lower()
     if name and name not in BODIES:
         raise RegistryError(415, 415, f"This registry reads {', '.join(BODIES)}, not {name[:80]}.")
-

@@ -1,7 +1,7 @@
 """This registry in the group of registries: it stays a member, and knows who leads.
 
-Invariants: while this registry joins, it does not lead, and no write is under way; it leads only after it read everything that was written
-before; it stops to lead when its last heartbeat is a session old, because another may lead from then on.
+Invariants: while this registry joins, it does not lead, and no write is under way; it leads only after it read everything that
+was written before; it stops to lead when its last heartbeat is a session old, because another may lead from then on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Writes(Protocol):
 class Leading:
     """``run`` until cancelled. ``now_s``: the loop's clock."""
 
-    def __init__(self, client: AsyncClient, group_id: str, identity: Identity, writes: Writes, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, client: AsyncClient, group_id: str, identity: Identity, writes: Writes, now_s: Callable[[], float]
+    ) -> None:
         self._client, self._group, self._identity, self._writes, self._now_s = client, group_id, identity, writes, now_s
         self._member: Membership | None = None
         self._leader: Identity | None = None
@@ -93,9 +95,7 @@ class Leading:
             await self._set(None)
             asked_s = self._now_s()
             metadata = write_identity(self._identity, leads=False)
-            self._member = member = await self._client.run(
-                group.join(self._group, member_id, metadata, SESSION_MS, REBALANCE_MS)
-            )
+            self._member = member = await self._client.run(group.join(self._group, member_id, metadata, SESSION_MS, REBALANCE_MS))
         if member.assignment.error == DUPLICATE_URLS:
             log.error("two registries say that they are at %s: give each its own --advertise", self._identity.url)
         self._leased_until_s = max(asked_s, self._now_s()) + SESSION_MS / 1000

@@ -70,7 +70,8 @@ class SchemaLog:
             await asyncio.sleep(PAUSE_S)
 
     async def append(self, records: Sequence[KeyValue]) -> int:
-        """Append records as one batch; the offset of the first, or -1 if a retry found them there. RegistryError (42209, 50001, 50002)."""
+        """Append records as one batch; the offset of the first, or -1 if a retry found them there. RegistryError (42209, 50001,
+        50002)."""
         sent = False
         try:
             async with asyncio.timeout(APPEND_S):

@@ -1,7 +1,7 @@
 """Serves requests over a replayed state: reads at once, those that parse in a thread, writes one after the other.
 
-A write is decided over a state that has all earlier ones, appended, and answered when its own record came back. If another registry wrote
-meanwhile, and what was decided does not hold, the client hears that it failed.
+A write is decided over a state that has all earlier ones, appended, and answered when its own record came back. If another
+registry wrote meanwhile, and what was decided does not hold, the client hears that it failed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class RegistryNode:
         self._leads: Callable[[], bool] = lambda: True
 
     def write_only_while(self, leads: Callable[[], bool]) -> None:
-        """Let writes of clients fail (50004) where ``leads`` says no: between their arrival and their turn another registry may lead."""
+        """Let writes of clients fail (50004) where ``leads`` says no: between their arrival and their turn another registry may
+        lead."""
         self._leads = leads
 
     def paused(self) -> asyncio.Lock:

@@ -1,4 +1,4 @@
-"""A whole registry: the topic prepared and replayed, then HTTP on a socket, until it is told to stop or its topic fails."""
+"""A whole registry: the topic prepared and replayed, then HTTP on a socket, until it is stopped or its topic fails."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ STOP_S = 5
 class Options:
     """``replicas``: of a new topic. ``insecure``: other machines may be served without login or without TLS.
 
-    ``group``: in which registries of one topic elect their leader; ``advertised``: where the others reach this one; ``authority``: of the
-    others' certificates.
+    ``group``: in which registries of one topic elect their leader; ``advertised``: where the others reach this one;
+    ``authority``: of the others' certificates.
     """
 
     client: ClientSettings
@@ -120,9 +120,10 @@ class Registry:
             node = RegistryNode(state, replaying, log)
             leading = Leading(member, options.group, _identity(options, listener), node, loop.time)
             node.write_only_while(leading.leads)
-            tasks = [loop.create_task(each) for each in (replaying.run(), leading.run())]
+            tasks = [loop.create_task(replaying.run())]
             try:
-                await node.catch_up()
+                await node.catch_up()  # before it joins the group, which may take a while: what is there can be read at once
+                tasks.append(loop.create_task(leading.run()))
                 api = Api(state, options.rules, About(cluster_id, __version__, options.group))
                 application = Application(
                     api, node, options.users, _max_body(options.rules), leading, Forwarding(options.authority)

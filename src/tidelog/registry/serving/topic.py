@@ -1,6 +1,7 @@
 """The topic ``_schemas`` as calls of tidelog's client: made, checked, read and appended to. Works with any Kafka cluster.
 
-Appends are idempotent and acknowledged by all in-sync replicas; the records of one append are one batch, so that all are there or none.
+Appends are idempotent and acknowledged by all in-sync replicas; the records of one append are one batch, so that all are there
+or none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may send requests: users in a file, with HTTP basic authentication.
+"""Users that may send requests, from a file, by HTTP basic authentication.
 
-A line is ``name: role, scrypt$SALT$HASH`` (hexadecimal; made by ``tidelog registry --hash-password NAME``), with the role ``read`` or
-``write``. Lines that begin with ``#`` are comments. Proofs that were right once are kept as digests under a key of this process, so that
-scrypt runs once for each.
+A line is ``name: role, scrypt$SALT$HASH`` (hexadecimal; made by ``tidelog registry --hash-password NAME``), with the role
+``read`` or ``write``. Lines that begin with ``#`` are comments. Proofs that were right once are kept as digests under a key of
+this process, so that scrypt runs once for each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """``SchemaRegistry``: the API on a free port of this machine, in threads of the test's process.
 
-What is registered and what is refused is decided by ``tidelog.registry``, as in ``tidelog registry``, over a state without a topic. The
-HTTP is the standard library's; bodies are bounded before they are read. ``stop`` ends the connections that clients keep.
+What is registered and what is refused is decided by ``tidelog.registry``, as in ``tidelog registry``, over a state without a
+topic. The HTTP is the standard library's; bodies are bounded before they are read. ``stop`` ends the connections that clients
+keep.
 """
 
 from __future__ import annotations

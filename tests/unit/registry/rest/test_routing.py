@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.registry.caller import INT, Caller, record
+from tests.unit.registry.caller import INT, Caller
 
 
 def test_subjects_may_hold_slashes_and_percent_signs() -> None:

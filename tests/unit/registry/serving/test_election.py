@@ -32,7 +32,7 @@ def test_members_say_where_they_are_in_confluents_form() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"x", b"[]", b'{"host":"a"}', b'{"host":"a","port":"1"}', b"\xff"])
 def test_what_is_no_registry_says_so(raw: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):
         read_identity(raw)
 
 

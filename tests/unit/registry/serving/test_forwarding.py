@@ -17,7 +17,9 @@ from tidelog.registry.serving.forwarding import Forwarding
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        said = "|".join([self.path, self.headers["Authorization"], self.headers["X-Forward"], str(self.headers["Cookie"]), body.decode()])
+        said = "|".join(
+            [self.path, self.headers["Authorization"], self.headers["X-Forward"], str(self.headers["Cookie"]), body.decode()]
+        )
         self.send_response(409)
         self.send_header("Content-Type", "application/json")
         self.end_headers()

@@ -9,6 +9,7 @@ import pytest
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.heartbeat import HeartbeatResponse
 from tidelog.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from tidelog.protocol.messages.leave_group import LeaveGroupRequest
 from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tidelog.registry.serving import group
 from tidelog.registry.serving.election import Assignment, Identity, read_assignment, write_assignment, write_identity
@@ -62,3 +63,9 @@ def test_errors_of_the_group_are_raised_or_said() -> None:
         run(group.join("g", "y", b"", 1, 1), JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     member = group.Membership("y", 1, Assignment(0, None))
     assert run(group.heartbeat("g", member), HeartbeatResponse(error_code=27))[0] == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_member_that_leaves_is_named_in_the_form_that_all_brokers_know() -> None:
+    call = group.leave("g", group.Membership("y", 1, Assignment(0, None)))
+    step: Any = next(call)
+    assert LeaveGroupRequest.decode(memoryview(step.request.encode(step.highest)), step.highest).member_id == "y"

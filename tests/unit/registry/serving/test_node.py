@@ -34,6 +34,7 @@ class Log:
         self.shown: int | None = None
         self.forgets_offset = False
         self._moved = asyncio.Event()
+        self._grown = asyncio.Condition()
 
     async def append(self, records: Sequence[KeyValue]) -> int:
         self.records += self.before
@@ -41,6 +42,8 @@ class Log:
         offset = len(self.records)
         self.records += records
         self._moved.set()
+        async with self._grown:
+            self._grown.notify_all()
         if self.forgets_offset:
             self.forgets_offset = False
             return -1
@@ -54,6 +57,11 @@ class Log:
                 return ReadBatch(found, end)
             self._moved.clear()
             await self._moved.wait()
+
+    async def appended(self, count: int) -> None:
+        """Wait until there are so many records."""
+        async with self._grown:
+            await self._grown.wait_for(lambda: len(self.records) >= count)
 
     def show(self) -> None:
         self.shown = None
@@ -101,8 +109,7 @@ def test_a_write_is_answered_when_its_record_came_back() -> None:
         await world.node.catch_up()
         world.log.shown = 1
         write_ = asyncio.ensure_future(world("POST", "/subjects/s/versions", INT))
-        while len(world.log.records) == 1:
-            await asyncio.sleep(0)
+        await world.log.appended(2)
         for _ in range(100):
             await asyncio.sleep(0)
         assert not write_.done()
@@ -150,9 +157,9 @@ def test_a_log_that_fails_ends_the_following_and_the_writes() -> None:
 
         await world.node.catch_up()
         world.log.read = broken  # type: ignore[method-assign]
+        await world("POST", "/subjects/s/versions", INT)  # the read that is under way sees it
         with pytest.raises(RegistryError) as caught:
-            await world("POST", "/subjects/s/versions", INT)
-            await world("POST", "/subjects/s/versions", STRING)
+            await world("POST", "/subjects/t/versions", STRING)
         assert caught.value.code == 50002
         with pytest.raises(OSError, match="gone"):
             await world.following

@@ -75,7 +75,9 @@ def test_a_topic_that_another_made_meanwhile_is_taken() -> None:
     assert answered(topic.prepare("_schemas", 1), metadata(MISSING), exists, metadata(), policy("compact"))[0] == "c"
 
 
-@pytest.mark.parametrize("answers", [(metadata(partitions=2),), (metadata(), policy("delete")), (metadata(), policy("compact,delete"))])
+@pytest.mark.parametrize(
+    "answers", [(metadata(partitions=2),), (metadata(), policy("delete")), (metadata(), policy("compact,delete"))]
+)
 def test_a_topic_that_loses_schemas_is_refused(answers: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError):
         answered(topic.prepare("_schemas", None), *answers)

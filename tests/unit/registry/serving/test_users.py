@@ -35,7 +35,17 @@ def test_passwords_and_hashes_are_in_no_repr() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "# nothing", "ann", "ann: write", LINE.replace("write", "admin"), LINE.replace("scrypt", "plain"), f": {LINE}", LINE[:-2], f"{LINE}\n{LINE}"],
+    [
+        "",
+        "# nothing",
+        "ann",
+        "ann: write",
+        LINE.replace("write", "admin"),
+        LINE.replace("scrypt", "plain"),
+        f": {LINE}",
+        LINE[:-2],
+        f"{LINE}\n{LINE}",
+    ],
 )
 def test_files_that_are_none_name_the_line_and_not_the_secret(text: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -1,7 +1,8 @@
 """The canonical text of an Avro schema: compact JSON in the order in which Avro's Java library writes it.
 
-Named types are written in full where they come first, by name afterwards; those of references by name only. Names are written without
-their namespace where it is the one that holds there. Attributes that Avro does not define follow Avro's own, before aliases.
+Named types are written in full where they come first, by name afterwards; those of references by name only. Names are written
+without their namespace where it is the one that holds there. Attributes that Avro does not define follow Avro's own, before
+aliases.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from tidelog.registry.model import compact
 
 
 def print_type(kind: Type, known: Iterable[str] = (), *, sort_props: bool = False) -> str:
-    """The text. ``known``: full names that are written by name only; ``sort_props``: attributes that Avro does not define by name."""
+    """The text. ``known``: full names that are written by name only; ``sort_props``: attributes that Avro does not define by
+    name."""
     return compact(_Printer(set(known), sort_props).value(kind, ""))
 
 

@@ -1,10 +1,10 @@
 """Whether a reader's Avro schema can read all data of a writer's: the rules of schema resolution.
 
-Records, enums and fixed are compared by their names without namespaces, or by an alias of the reader's. The words for differences are
-those of Avro's Java library, so that a search for them succeeds.
+Records, enums and fixed are compared by their names without namespaces, or by an alias of the reader's. The words for
+differences are those of Avro's Java library, so that a search for them succeeds.
 
-Types may contain themselves: a pair in progress counts as readable. Where such a pair turns out not to be, the comparison runs again
-with what it learned, until nothing changes.
+Types may contain themselves: a pair in progress counts as readable. Where such a pair turns out not to be, the comparison runs
+again with what it learned, until nothing changes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class _Check:
                 inner = self.check(reader, branch, _in(path, index))
                 if inner and reader.kind == "union":
                     why = f"the reader's union has no type for {branch.full_name}"
-                    inner = [Difference("MISSING_UNION_BRANCH", _in(path, index), why, f"reader union lacking {branch.full_name}")]
+                    inner = [
+                        Difference("MISSING_UNION_BRANCH", _in(path, index), why, f"reader union lacking {branch.full_name}")
+                    ]
                 found += inner
             return found
         if reader.kind == "union":

@@ -13,7 +13,7 @@ RESOLVED = "resolved"
 
 
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
-    """See ``Format.canonical``. New schemas have defaults of their fields' types; ``normalize`` sorts attributes of users' own."""
+    """See ``Format.canonical``. New schemas have defaults of their fields' types; ``normalize`` sorts users' attributes."""
     found, outer = parse(document.text, document.references.values(), check_defaults=new)
     return print_type(found, outer, sort_props=normalize)
 

@@ -23,7 +23,11 @@ class Combined:
         schema = self._reader.schema
         found: list[Difference] = []
         for index, each in enumerate(_branches(schema, "allOf")):
-            found += self._rules.refused(self._reader.at(each), self._writer, f"{path}/allOf/{index}")
+            mine = self._reader.at(each)
+            faults = self._rules.refused(mine, self._writer, f"{path}/allOf/{index}")
+            theirs = (part.at(branch) for part in self._parts for branch in _branches(part.schema, "allOf"))
+            if faults and not any(self._rules.accepts(mine, branch) for branch in theirs):
+                found += faults
         for key in ("anyOf", "oneOf"):
             branches = _branches(schema, key)
             if branches:
@@ -65,7 +69,7 @@ def _branches(schema: dict[str, Any], key: str) -> list[Any]:
 
 
 def _matched(rules: Rules, mine: list[Node], theirs: list[Node], *, exclusive: bool) -> bool:
-    """Whether each of theirs has one of mine that accepts it; ``exclusive``: each another one (a bipartite matching)."""
+    """Whether one of mine accepts each of the writer's; ``exclusive``: each another one (a bipartite matching)."""
     options = [[index for index, each in enumerate(mine) if rules.accepts(each, branch)] for branch in theirs]
     if not exclusive:
         return all(options)

@@ -1,16 +1,17 @@
 """Whether a reader's JSON schema accepts all that a writer's does, keyword by keyword.
 
-Both schemas are conjunctions: their own keywords, and the branches of ``allOf``. Each part of the reader's has to follow from one part of
-the writer's. An ``anyOf`` or ``oneOf`` of the reader's follows if one branch does, or if each branch of the writer's has one; where the
-writer has one and the reader has not, all its branches count.
+Both schemas are conjunctions: their own keywords, and the branches of ``allOf``. Each part of the reader's has to follow from
+one part of the writer's. An ``anyOf`` or ``oneOf`` of the reader's follows if one branch does, or if each branch of the
+writer's has one; where the writer has one and the reader has not, all its branches count.
 
-Schemas may contain themselves: a pair in progress counts as accepted. Where such a pair turns out not to be, the comparison runs again with
-what it learned. The number of steps is bounded: what takes more is incompatible, and says so.
+Schemas may contain themselves: a pair in progress counts as accepted. Where such a pair turns out not to be, the comparison
+runs again with what it learned. The number of steps is bounded: what takes more is incompatible, and says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tidelog.registry.formats import Difference
@@ -22,7 +23,8 @@ MAX_STEPS = 50_000
 _CONDITION = frozenset({"if", "then", "else"})
 _OPAQUE = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef")
 """Compared by equality only."""
-_GROUPS: tuple[tuple[frozenset[str], Callable[..., Iterator[values.Fault]]], ...] = (
+Rule = Callable[[values.Schema, values.Schema], Iterator[values.Fault]]
+_GROUPS: tuple[tuple[frozenset[str], Rule], ...] = (
     (values.VALUE_KEYS, values.values),
     (values.NUMBER_KEYS, values.numbers),
     (values.STRING_KEYS, values.strings),
@@ -128,19 +130,19 @@ class Comparison:
         for keys, rule in _GROUPS:
             if keys & reader.schema.keys():
                 own = {key: each for key, each in reader.schema.items() if key in keys}
-                found += self._first(parts, writer, path, lambda part, own=own, rule=rule: _simple(rule(own, part.schema), path))
+                found += self._first(parts, writer, path, partial(_simple, rule, own, path))
         if objects.KEYS & reader.schema.keys():
             found += self._first(parts, writer, path, lambda part: objects.refused(self, reader, part, path))
         if arrays.KEYS & reader.schema.keys():
             found += self._first(parts, writer, path, lambda part: arrays.refused(self, reader, part, path))
         found += combined.refused(path)
         for keyword in _OPAQUE:
-            if keyword in reader.schema and reader.schema[keyword] not in (True, {}):
-                if not any(values.same(reader.schema[keyword], part.schema.get(keyword)) for part in parts):
-                    found.append(Difference("TYPE_CHANGED", path, f"{keyword} is compared by equality, and differs"))
+            mine = reader.schema.get(keyword, True)
+            if mine not in (True, {}) and not any(values.same(mine, part.schema.get(keyword)) for part in parts):
+                found.append(Difference("TYPE_CHANGED", path, f"{keyword} is compared by equality, and differs"))
         if "if" in reader.schema and {"then", "else"} & reader.schema.keys():
-            mine = {key: reader.schema[key] for key in _CONDITION & reader.schema.keys()}
-            if not any(mine == {key: part.schema[key] for key in _CONDITION & part.schema.keys()} for part in parts):
+            condition = {key: reader.schema[key] for key in _CONDITION & reader.schema.keys()}
+            if not any(condition == {key: part.schema[key] for key in _CONDITION & part.schema.keys()} for part in parts):
                 found.append(Difference("TYPE_CHANGED", path, "if, then and else are compared by equality, and differ"))
         return found
 
@@ -153,9 +155,7 @@ class Comparison:
                 if inner is not None and isinstance(inner.schema, dict):
                     yield from self._parts(inner, hops + 1)
 
-    def _first(
-        self, parts: list[Node], writer: Node, path: str, attempt: Callable[[Node], list[Difference]]
-    ) -> list[Difference]:
+    def _first(self, parts: list[Node], writer: Node, path: str, attempt: Callable[[Node], list[Difference]]) -> list[Difference]:
         """Nothing if the keywords follow from one part of the writer's; else what the writer's own keywords lack."""
         found = attempt(parts[0])
         if not found or any(not attempt(part) for part in parts[1:]):
@@ -178,10 +178,17 @@ class Comparison:
 
 
 _MEANING = (
-    values.VALUE_KEYS | values.NUMBER_KEYS | values.STRING_KEYS | objects.KEYS | arrays.KEYS | COMBINED_KEYS | _CONDITION | {*_OPAQUE}
+    values.VALUE_KEYS
+    | values.NUMBER_KEYS
+    | values.STRING_KEYS
+    | objects.KEYS
+    | arrays.KEYS
+    | COMBINED_KEYS
+    | _CONDITION
+    | {*_OPAQUE}
 )
 """Keywords that refuse something; all others are annotations."""
 
 
-def _simple(faults: Iterator[values.Fault], path: str) -> list[Difference]:
-    return [Difference(word, f"{path}/{keyword}", why) for word, keyword, why in faults]
+def _simple(rule: Rule, own: values.Schema, path: str, part: Node) -> list[Difference]:
+    return [Difference(word, f"{path}/{keyword}", why) for word, keyword, why in rule(own, part.schema)]

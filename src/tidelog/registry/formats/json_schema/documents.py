@@ -1,4 +1,5 @@
-"""JSON Schema documents and where a ``$ref`` in them leads: inside the document, or to a reference of the schema. Nothing is fetched."""
+"""JSON Schema documents and where a ``$ref`` in them leads: inside the document, or to a reference of the schema. Nothing is
+fetched."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ MODERN = ("2019-09", "2020-12")
 class Node:
     """A schema, and the document in which its references are looked up."""
 
-    __slots__ = ("pool", "base", "schema")
+    __slots__ = ("base", "pool", "schema")
 
     def __init__(self, schema: Any, base: str, pool: Pool) -> None:
         self.schema, self.base, self.pool = schema, base, pool

@@ -1,7 +1,7 @@
 """Properties of JSON Schema's objects, in open, closed and partly open models.
 
-Which schemas hold for a property is decided by its name: the one in ``properties`` and those of matching ``patternProperties``; for other
-names ``additionalProperties``, which is true if absent. Each of the reader's has to follow from one of the writer's.
+Which schemas hold for a property is decided by its name: the one in ``properties`` and those of matching ``patternProperties``;
+for other names ``additionalProperties``, which is true if absent. Each of the reader's has to follow from one of the writer's.
 
 The policy LENIENT allows optional properties to be added to open models and removed from closed ones.
 """
@@ -57,7 +57,7 @@ class _Objects:
         self._mine, self._theirs = _Model(reader.schema), _Model(writer.schema)
 
     def _inner(self, mine: Any, theirs: list[Any], path: str) -> list[Difference]:
-        """Nothing if ``mine`` follows from one of theirs, else why not from the first."""
+        """Nothing if ``mine`` follows from one of the writer's, else why not from the first."""
         found: list[Difference] = []
         for each in theirs:
             found = self._rules.refused(self._reader.at(mine), self._writer.at(each), path)
@@ -86,7 +86,9 @@ class _Objects:
             else:
                 closed = mine.rest is False
                 if not (closed and self._rules.lenient and optional):
-                    word = "REMOVED_FROM_CLOSED_CONTENT_MODEL" if closed else "REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+                    word = (
+                        "REMOVED_FROM_CLOSED_CONTENT_MODEL" if closed else "REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+                    )
                     yield Difference(f"PROPERTY_{word}", where, f"{name} may be there", name)
 
     def others(self) -> Iterator[Difference]:
@@ -106,7 +108,9 @@ class _Objects:
         faults = self._inner(mine.rest, [theirs.rest], f"{self._path}/additionalProperties")
         if faults:
             word = "ADDITIONAL_PROPERTIES_REMOVED" if mine.rest is False else "ADDITIONAL_PROPERTIES_NARROWED"
-            yield Difference(word, f"{self._path}/additionalProperties", "other properties may be there with values that are refused")
+            yield Difference(
+                word, f"{self._path}/additionalProperties", "other properties may be there with values that are refused"
+            )
         if "propertyNames" in self._reader.schema:
             written = self._writer.schema.get("propertyNames", True)
             yield from self._inner(self._reader.schema["propertyNames"], [written], f"{self._path}/propertyNames")
@@ -116,7 +120,11 @@ class _Objects:
         for name in sorted(self._mine.required - self._theirs.required):
             schema = self._mine.named.get(name)
             if not (isinstance(schema, dict) and "default" in schema):
-                word = "REQUIRED_ATTRIBUTE_ADDED" if name in self._theirs.named else "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL"
+                word = (
+                    "REQUIRED_ATTRIBUTE_ADDED"
+                    if name in self._theirs.named
+                    else "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL"
+                )
                 yield Difference(word, f"{self._path}/required/{name}", f"{name} may be left out, and has no default", name)
 
     def dependent(self) -> Iterator[Difference]:

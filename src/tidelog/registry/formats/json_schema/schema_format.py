@@ -16,7 +16,8 @@ from tidelog.registry.model import compact
 
 
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
-    """Compact JSON; ``normalize`` sorts the keys. New schemas are those of their draft, 7 if they name none, and refer to what is there."""
+    """Compact JSON; ``normalize`` sorts the keys. New schemas are those of their draft, 7 if they name none, and refer to what
+    is there."""
     pool = Pool(document)
     schema = pool.root.schema
     if not isinstance(schema, dict | bool):

@@ -1,4 +1,5 @@
-"""Types, enumerated values, bounds of numbers, lengths and counts of JSON Schema: is what the writer accepts accepted by the reader?
+"""Types, enumerated values, bounds of numbers, lengths and counts of JSON Schema: is what the writer accepts accepted by the
+reader?
 
 Each function yields (word, keyword, reason) for what the reader refuses. The words are those of Confluent's registry.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 Schema = dict[str, Any]
 Fault = tuple[str, str, str]
@@ -32,7 +33,8 @@ def types_of(schema: Schema) -> frozenset[str]:
 
 
 def finite(schema: Schema, *, by_type: bool = True) -> list[Any] | None:
-    """The values that the schema can have, at most; None if there is no end of them. ``by_type``: null and booleans are few too."""
+    """The values that the schema can have, at most; None if there is no end of them. ``by_type``: null and booleans are few
+    too."""
     if "const" in schema:
         return [schema["const"]]
     if isinstance(schema.get("enum"), list):
@@ -126,7 +128,7 @@ def _bound(schema: Schema, keyword: str) -> tuple[Any, bool] | None:
     return tightest, any(flag for value, flag in found if value == tightest)
 
 
-def _number(value: Any) -> bool:
+def _number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

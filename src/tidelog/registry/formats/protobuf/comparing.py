@@ -1,7 +1,7 @@
 """Whether a reader's Protobuf schema can read data of a writer's: messages by name, fields by number.
 
-Fields may come, go and change their names; types may change within a group that is written alike. The words for differences are those of
-Confluent's registry.
+Fields may come, go and change their names; types may change within a group that is written alike. The words for differences are
+those of Confluent's registry.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Check:
 
 
 def _kind(field: FieldDescriptorProto) -> str:
-    return _F.Type.Name(field.type).removeprefix("TYPE_").lower()
+    return str(_F.Type.Name(field.type)).removeprefix("TYPE_").lower()
 
 
 def _entry(field: FieldDescriptorProto, message: DescriptorProto) -> DescriptorProto | None:
@@ -124,5 +124,5 @@ def _entry(field: FieldDescriptorProto, message: DescriptorProto) -> DescriptorP
 def _oneof(field: FieldDescriptorProto, message: DescriptorProto) -> str | None:
     """The oneof of a field, if it is one that was written."""
     if field.HasField("oneof_index") and not field.proto3_optional:
-        return message.oneof_decl[field.oneof_index].name
+        return str(message.oneof_decl[field.oneof_index].name)
     return None

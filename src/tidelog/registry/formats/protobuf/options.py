@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import UninterpretedOption
 
@@ -65,7 +66,9 @@ def set_option(options: Any, parts: list[Part], value: Value) -> None:
     field = None if extension else options.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
         _keep(options, parts, value)
-    elif field.cpp_type == _F.CPPTYPE_MESSAGE:
+    elif field.cpp_type == _F.CPPTYPE_MESSAGE and value[0] == BRACES and len(parts) == 1:
+        _merge(getattr(options, name).add() if field.is_repeated else getattr(options, name), value[1])
+    elif field.cpp_type == _F.CPPTYPE_MESSAGE and not field.is_repeated:
         if len(parts) < 2:
             raise InvalidSchema(f"the option {name} has parts: write {name}.part")
         set_option(getattr(options, name), parts[1:], value)
@@ -73,6 +76,13 @@ def set_option(options: Any, parts: list[Part], value: Value) -> None:
         getattr(options, name).append(_typed(field, value))
     else:
         setattr(options, name, _typed(field, value))
+
+
+def _merge(message: Any, text: str) -> None:
+    try:
+        text_format.Merge(text, message)
+    except text_format.ParseError as problem:
+        raise InvalidSchema(f"{text[:80]!r} is no {message.DESCRIPTOR.name}: {problem}") from problem
 
 
 def _typed(field: Any, value: Value) -> Any:
@@ -118,7 +128,11 @@ def written_options(options: Any, prefix: str = "") -> Iterator[tuple[str, str]]
         if field.is_extension or field.name in _HIDDEN:
             continue
         if field.cpp_type == _F.CPPTYPE_MESSAGE:
-            if not field.is_repeated:
+            if field.is_repeated:
+                yield from (
+                    (prefix + field.name, f"{{ {text_format.MessageToString(each, as_one_line=True)} }}") for each in value
+                )
+            else:
                 yield from written_options(value, f"{prefix}{field.name}.")
             continue
         for each in value if field.is_repeated else [value]:

@@ -1,4 +1,5 @@
-"""From the text of a ``.proto`` file to a FileDescriptorProto whose types are still names as they are written (see ``resolving``).
+"""From the text of a ``.proto`` file to a FileDescriptorProto whose types are still names as they are written (see
+``resolving``).
 
 proto2, proto3 and editions, by protobuf's language specification. All errors are InvalidSchema, with the line.
 """
@@ -25,9 +26,9 @@ MAX_DEPTH = 64
 _F = FieldDescriptorProto
 SCALARS = {
     "double": _F.TYPE_DOUBLE, "float": _F.TYPE_FLOAT, "int64": _F.TYPE_INT64, "uint64": _F.TYPE_UINT64, "int32": _F.TYPE_INT32,
-    "fixed64": _F.TYPE_FIXED64, "fixed32": _F.TYPE_FIXED32, "bool": _F.TYPE_BOOL, "string": _F.TYPE_STRING, "bytes": _F.TYPE_BYTES,
-    "uint32": _F.TYPE_UINT32, "sfixed32": _F.TYPE_SFIXED32, "sfixed64": _F.TYPE_SFIXED64, "sint32": _F.TYPE_SINT32,
-    "sint64": _F.TYPE_SINT64,
+    "fixed64": _F.TYPE_FIXED64, "fixed32": _F.TYPE_FIXED32, "bool": _F.TYPE_BOOL, "string": _F.TYPE_STRING,
+    "bytes": _F.TYPE_BYTES, "uint32": _F.TYPE_UINT32, "sfixed32": _F.TYPE_SFIXED32, "sfixed64": _F.TYPE_SFIXED64,
+    "sint32": _F.TYPE_SINT32, "sint64": _F.TYPE_SINT64,
 }  # fmt: skip
 LABELS = {"optional": _F.LABEL_OPTIONAL, "required": _F.LABEL_REQUIRED, "repeated": _F.LABEL_REPEATED}
 
@@ -69,7 +70,7 @@ class _Parser:
         elif tokens.accept("edition"):
             tokens.expect("=")
             edition = tokens.text().decode("utf-8", "replace")
-            if f"EDITION_{edition}" not in Edition.keys() or not edition.isdigit():
+            if f"EDITION_{edition}" not in set(Edition.keys()) or not edition.isdigit():
                 raise InvalidSchema(f"the edition {edition!r} is not known")
             file.syntax, file.edition = "editions", Edition.Value(f"EDITION_{edition}")
             tokens.expect(";")
@@ -172,7 +173,7 @@ class _Parser:
     def _field(self, fields: Any, nested: Any, depth: int) -> FieldDescriptorProto:
         tokens = self._tokens
         field: FieldDescriptorProto = fields.add(label=_F.LABEL_OPTIONAL)
-        if tokens.peek.value in LABELS and tokens.after.value not in (".", "="):
+        if tokens.peek.value in LABELS:
             label = tokens.take().value
             field.label = LABELS[label]
             field.proto3_optional = label == "optional" and self._proto3

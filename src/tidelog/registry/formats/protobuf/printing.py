@@ -1,7 +1,7 @@
 """The canonical text of a Protobuf schema: a ``.proto`` file without comments, in the order of the descriptor.
 
-Parsing the text gives the same descriptor again, with the same order of nested messages, which clients' message indexes count: a message
-stands before a map or group whose own message follows it.
+Parsing the text gives the same descriptor again, with the same order of nested messages, which clients' message indexes count:
+a message stands before a map or group whose own message follows it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, Edition, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    Edition,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
 
 from tidelog.registry.formats.protobuf.declarations import MAX_ENUM, MAX_FIELD
 from tidelog.registry.formats.protobuf.options import written_options
@@ -89,7 +95,9 @@ class _Printer:
                 if field.oneof_index in done:
                     continue
                 done.add(field.oneof_index)
-                members = [each for each in message.field if each.HasField("oneof_index") and each.oneof_index == field.oneof_index]
+                members = [
+                    each for each in message.field if each.HasField("oneof_index") and each.oneof_index == field.oneof_index
+                ]
             else:
                 members = [field]
             for each in members:
@@ -111,14 +119,13 @@ class _Printer:
                 yield from self._message(message.nested_type[index], scope)
         yield from self._extensions(message.extension, scope, message.nested_type)
 
-    def _field(
-        self, field: FieldDescriptorProto, scope: str, nested: Any, own: dict[str, int] | None = None
-    ) -> Iterator[str]:
+    def _field(self, field: FieldDescriptorProto, scope: str, nested: Any, own: dict[str, int] | None = None) -> Iterator[str]:
         inner = nested[own[field.type_name]] if own is not None and field.type_name in own else None
         options = _bracketed(self._field_options(field))
         if inner is not None and inner.options.map_entry:
             key, value = inner.field
-            yield f"map<{_TYPE_NAMES[key.type]}, {self._type(value, f'{scope}.{inner.name}')}> {field.name} = {field.number}{options};"
+            types = f"{_TYPE_NAMES[key.type]}, {self._type(value, f'{scope}.{inner.name}')}"
+            yield f"map<{types}> {field.name} = {field.number}{options};"
             return
         in_oneof = field.HasField("oneof_index") and not field.proto3_optional
         plain = field.label == _F.LABEL_OPTIONAL and not field.proto3_optional and (in_oneof or not self._proto2)

@@ -1,7 +1,7 @@
 """Which message or enum a name in a ``.proto`` file means: innermost scope first, as protobuf's compilers look.
 
-After ``resolve`` all names are complete, with a leading dot, and fields know whether theirs is a message or an enum. ``Symbols`` also says
-the shortest name that means the same in a scope, for printing.
+After ``resolve`` all names are complete, with a leading dot, and fields know whether theirs is a message or an enum.
+``Symbols`` also says the shortest name that means the same in a scope, for printing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
@@ -19,10 +20,12 @@ from tidelog.registry.formats.protobuf.resolving import Symbols, normalized, res
 
 SERIALIZED = "serialized"
 _OWN_NAME = "this schema.proto"
+_IMPLEMENTATION = (19000, 20000)
+"""Numbers that belong to protobuf itself."""
 
 
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
-    """The text of a ``.proto`` file, or base64 where a text cannot hold the descriptor. New schemas pass protobuf's own checks."""
+    """The text of a ``.proto`` file, or base64 where a text cannot hold it. New schemas pass protobuf's own checks."""
     file, imports = _read(document)
     if new:
         _check(file, imports)
@@ -96,13 +99,24 @@ def _same(text: str, file: FileDescriptorProto, symbols: Symbols) -> bool:
         resolve(again, symbols)
     except InvalidSchema:
         return False
-    return again.SerializeToString(deterministic=True) == file.SerializeToString(deterministic=True)
+    return bool(again.SerializeToString(deterministic=True) == file.SerializeToString(deterministic=True))
+
+
+def _check_numbers(messages: Iterable[DescriptorProto]) -> None:
+    """What protobuf's compiler refuses, and its descriptors do not: reserved numbers and names that are used."""
+    for message in messages:
+        ranges = [(each.start, each.end) for each in message.reserved_range] + [_IMPLEMENTATION]
+        for field in message.field:
+            if any(start <= field.number < end for start, end in ranges) or field.name in message.reserved_name:
+                raise InvalidSchema(f"{message.name}.{field.name} = {field.number} is reserved")
+        _check_numbers(message.nested_type)
 
 
 def _check(file: FileDescriptorProto, imports: dict[str, FileDescriptorProto]) -> None:
     """Let protobuf's own library read the descriptor: numbers used twice, names that clash and the like. InvalidSchema."""
     if not file.message_type and not file.enum_type and not file.extension:
         raise InvalidSchema("it declares neither a message nor an enum")
+    _check_numbers(file.message_type)
     pool, added = DescriptorPool(), set()
 
     def add(name: str) -> None:

@@ -116,7 +116,8 @@ class Tokens:
 
     def skipped_braces(self) -> str:
         """What stands between braces, as it is, with blanks between the tokens. The first brace is taken already."""
-        depth, parts = 1, []
+        parts: list[str] = []
+        depth = 1
         while True:
             token = self.take()
             if token.kind == END:

@@ -30,7 +30,12 @@ def kinds(reader: Any, writer: Any) -> list[str]:
 
 
 def rec(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [f if isinstance(f, dict) else {"name": f[0], "type": f[1]} for f in fields], **more}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [f if isinstance(f, dict) else {"name": f[0], "type": f[1]} for f in fields],
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -103,9 +108,9 @@ def _schemas(depth: int) -> st.SearchStrategy[Any]:
         more = {"default": known[kind]} if with_default and isinstance(kind, str) and kind in known else {}
         return {"name": name, "type": kind, **more}
 
-    records = st.lists(st.builds(as_field, st.sampled_from("abc"), inner, default), max_size=3, unique_by=lambda f: f["name"]).map(
-        lambda fields: {"type": "record", "name": f"R{depth}", "fields": fields}
-    )
+    records = st.lists(
+        st.builds(as_field, st.sampled_from("abc"), inner, default), max_size=3, unique_by=lambda f: f["name"]
+    ).map(lambda fields: {"type": "record", "name": f"R{depth}", "fields": fields})
     enums = st.lists(st.sampled_from("XYZ"), min_size=1, max_size=3, unique=True).map(
         lambda symbols: {"type": "enum", "name": f"E{depth}", "symbols": symbols}
     )
@@ -120,7 +125,9 @@ def _schemas(depth: int) -> st.SearchStrategy[Any]:
 
 
 def _is_union(branches: list[Any]) -> bool:
-    names = [each if isinstance(each, str) else each.get("name", each["type"]) if isinstance(each, dict) else "" for each in branches]
+    names = [
+        each if isinstance(each, str) else each.get("name", each["type"]) if isinstance(each, dict) else "" for each in branches
+    ]
     return "" not in names and len(set(names)) == len(names)
 
 

@@ -21,7 +21,12 @@ def made(schema: Any, references: dict[str, str] | None = None, *, normalize: bo
 
 
 def rec(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [f if isinstance(f, dict) else {"name": f[0], "type": f[1]} for f in fields], **more}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [f if isinstance(f, dict) else {"name": f[0], "type": f[1]} for f in fields],
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,17 @@ def rec(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
             '{"type":"record","name":"R","namespace":"a.b","doc":"d","fields":[],"p":1,"aliases":["O"]}',
         ),
         (
-            rec({"name": "f", "order": "ascending", "default": None, "type": ["null", "int"], "doc": "x", "q": 1, "aliases": ["g"]}),
+            rec(
+                {
+                    "name": "f",
+                    "order": "ascending",
+                    "default": None,
+                    "type": ["null", "int"],
+                    "doc": "x",
+                    "q": 1,
+                    "aliases": ["g"],
+                }
+            ),
             '{"type":"record","name":"R","fields":[{"name":"f","type":["null","int"],"doc":"x","default":null,"aliases":["g"],"q":1}]}',
         ),
         (
@@ -66,7 +81,10 @@ def test_normalizing_sorts_what_avro_does_not_define() -> None:
 def test_references_are_by_name_and_resolved_on_request() -> None:
     inner = text(rec(("x", "int"), name="n.Inner"))
     outer = made(rec(("a", "n.Inner"), ("b", "n.Inner"), name="n.Outer"), {"n.Inner": inner})
-    assert outer == '{"type":"record","name":"Outer","namespace":"n","fields":[{"name":"a","type":"Inner"},{"name":"b","type":"Inner"}]}'
+    assert (
+        outer
+        == '{"type":"record","name":"Outer","namespace":"n","fields":[{"name":"a","type":"Inner"},{"name":"b","type":"Inner"}]}'
+    )
     resolved = formatted(Document(outer, {"n.Inner": inner}), "resolved")
     assert '"type":{"type":"record","name":"Inner","fields":[{"name":"x","type":"int"}]}},{"name":"b","type":"Inner"}' in resolved
 
@@ -113,7 +131,9 @@ def test_defaults_of_another_type_pass_where_they_are_not_checked() -> None:
     assert made(rec({"name": "f", "type": "int", "default": "x"}), new=False)
 
 
-@pytest.mark.parametrize("given_", ["[" * 1000, '{"type":' * 200 + '"int"' + "}" * 200, '{"type":"array","items":' * 300 + '"int"' + "}" * 300])
+@pytest.mark.parametrize(
+    "given_", ["[" * 1000, '{"type":' * 200 + '"int"' + "}" * 200, '{"type":"array","items":' * 300 + '"int"' + "}" * 300]
+)
 def test_deep_nesting_is_refused(given_: str) -> None:
     with pytest.raises(InvalidSchema):
         canonical(Document(given_), normalize=False, new=True)

@@ -48,7 +48,11 @@ INT, STR = {"type": "integer"}, {"type": "string"}
         ({"type": "integer", "minimum": 2}, {"type": "integer", "minimum": 1}, ["MINIMUM_INCREASED"]),
         ({"type": "integer", "minimum": 1}, {"type": "integer", "exclusiveMinimum": 1}, []),
         ({"type": "integer", "exclusiveMinimum": 1}, {"type": "integer", "minimum": 1}, ["EXCLUSIVE_MINIMUM_INCREASED"]),
-        ({"type": "number", "maximum": 1, "exclusiveMaximum": True}, {"type": "number", "maximum": 1}, ["EXCLUSIVE_MAXIMUM_DECREASED"]),
+        (
+            {"type": "number", "maximum": 1, "exclusiveMaximum": True},
+            {"type": "number", "maximum": 1},
+            ["EXCLUSIVE_MAXIMUM_DECREASED"],
+        ),
         ({"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 6}, []),
         ({"type": "integer", "multipleOf": 6}, {"type": "integer", "multipleOf": 3}, ["MULTIPLE_OF_CHANGED"]),
         ({"type": "number", "multipleOf": 0.1}, {"type": "number", "multipleOf": 0.3}, []),
@@ -73,7 +77,11 @@ INT, STR = {"type": "integer"}, {"type": "string"}
             ["PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"],
         ),
         (obj({"patternProperties": {"^a": INT}}), obj({"patternProperties": {"^a": INT}}), []),
-        (obj({"patternProperties": {"^a": INT}}), obj(CLOSED, a=STR), ["PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"]),
+        (
+            obj({"patternProperties": {"^a": INT}}),
+            obj(CLOSED, a=STR),
+            ["TYPE_CHANGED"],
+        ),
         (obj({"required": ["a"]}, a=INT), obj(a=INT), ["REQUIRED_ATTRIBUTE_ADDED"]),
         (obj({"required": ["a"]}, a={"type": "integer", "default": 0}), obj(a=INT), []),
         (obj(a=INT), obj({"required": ["a"]}, a=INT), []),
@@ -144,7 +152,9 @@ SCALARS = st.one_of(
     st.just({}),
     st.booleans(),
     st.sampled_from([INT, STR, {"type": "number"}, {"type": ["integer", "null"]}, {"enum": [1, "x", None]}, {"const": 1}]),
-    st.builds(lambda low, key: {"type": "integer", key: low}, st.integers(0, 3), st.sampled_from(["minimum", "exclusiveMaximum"])),
+    st.builds(
+        lambda low, key: {"type": "integer", key: low}, st.integers(0, 3), st.sampled_from(["minimum", "exclusiveMaximum"])
+    ),
     st.builds(lambda size, key: {"type": "string", key: size}, st.integers(0, 2), st.sampled_from(["minLength", "maxLength"])),
 )
 
@@ -189,7 +199,9 @@ def _combined(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(SCALARS, lambda inner: st.one_of(_objects(inner), _arrays(inner), _combined(inner)), max_leaves=6)
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-1, 4), st.sampled_from(["", "x", "xyz", 1.5])),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["a", "b", "ab", "c"]), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["a", "b", "ab", "c"]), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

@@ -15,6 +15,7 @@ def kinds(reader: str, writer: str) -> list[str]:
 
 
 M = "message M {{ {} }}"
+BOTH = "oneof o { int32 a = 1; int32 b = 2; }"
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ M = "message M {{ {} }}"
         ("message N {}" + M.format(""), M.format("") + "message N {}", []),
         ("package b; " + M.format(""), "package a; " + M.format(""), ["PACKAGE_CHANGED"]),
         (M.format("oneof o { int32 a = 1; }"), M.format("int32 a = 1;"), []),
-        (M.format("oneof o { int32 a = 1; int32 b = 2; }"), M.format("int32 a = 1; int32 b = 2;"), ["MULTIPLE_FIELDS_MOVED_TO_ONEOF"]),
-        (M.format("oneof o { int32 a = 1; int32 b = 2; }"), M.format("oneof o { int32 a = 1; } int32 b = 2;"), ["FIELD_MOVED_TO_EXISTING_ONEOF"]),
+        (M.format(BOTH), M.format("int32 a = 1; int32 b = 2;"), ["MULTIPLE_FIELDS_MOVED_TO_ONEOF"]),
+        (M.format(BOTH), M.format("oneof o { int32 a = 1; } int32 b = 2;"), ["FIELD_MOVED_TO_EXISTING_ONEOF"]),
         (M.format("oneof o { int32 a = 1; }"), M.format("oneof o { int32 a = 1; int32 b = 2; }"), ["ONEOF_FIELD_REMOVED"]),
         (M.format("int32 c = 3;"), M.format("oneof o { int32 a = 1; int32 b = 2; }"), []),
         (M.format("int32 a = 1; oneof o { int32 b = 2; }"), M.format("oneof o { int32 a = 1; int32 b = 2; }"), []),
