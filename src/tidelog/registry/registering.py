@@ -59,7 +59,7 @@ class Registering:
         if schema_id >= 0:
             same = next((each for each in alive if each.id == schema_id and each.schema == schema), None)
         if same is not None and number in (-1, same.number) and _contract(same.schema) == _contract(schema):
-            return Outcome(self._registered(same, form))
+            return Outcome(self._registered(same, given, form))
         if mode != IMPORT:
             self._compatible(subject, schema, alive, config)
         following = (there[-1].number if there else 0) + 1
@@ -75,7 +75,7 @@ class Registering:
         ]
         entries += [SchemaEntry(each, gone=True) for each in outdated]
         foreign = [key for each in outdated for key in self._state.foreign_keys(subject, each.number)]
-        return Outcome(self._registered(version, form), tuple(entries), tuple(foreign))
+        return Outcome(self._registered(version, given, form), tuple(entries), tuple(foreign))
 
     def _mode(self, subject: str, schema_id: int) -> str:
         mode = mode_of(self._state, subject)
@@ -134,8 +134,10 @@ class Registering:
     def _referenced(self, version: Version) -> bool:
         return bool(self._state.referrers(version.subject, version.number))
 
-    def _registered(self, version: Version, form: str) -> dict[str, Any]:
-        return {"id": version.id, "version": version.number, "guid": guid_of(version.schema)} | self.content(version, form)
+    def _registered(self, version: Version, given: Schema, form: str) -> dict[str, Any]:
+        """The answer. Clients keep its text as the one of the id: it is theirs, unless they ask for a form or sent none."""
+        found = {"id": version.id, "version": version.number, "guid": guid_of(version.schema)} | self.content(version, form)
+        return found | ({"schema": given.text} if given.text.strip() and not form else {})
 
     def content(self, version: Version, form: str = "") -> dict[str, Any]:
         """A version's schema in an answer."""

@@ -13,8 +13,9 @@ JSON_INT = {"schema": '{"type":"integer"}', "schemaType": "JSON"}
 def test_the_same_schema_has_one_id_and_one_version_in_a_subject() -> None:
     call = Caller()
     first = call.register("s", {"schema": '{"type": "int"}'})
-    assert (first["id"], first["version"], first["schema"]) == (1, 1, '"int"')
-    assert call.register("s", INT) == first
+    assert (first["id"], first["version"], first["schema"]) == (1, 1, '{"type": "int"}')
+    assert call.register("s", INT) == first | INT
+    assert call("GET", "/subjects/s/versions/1/schema") == b'"int"'
     assert call.register("t", INT)["id"] == 1
     assert len([key for key, _ in call.written if b"SCHEMA" in key]) == 2
     assert call("GET", "/schemas/ids/1/versions") == [{"subject": "s", "version": 1}, {"subject": "t", "version": 1}]

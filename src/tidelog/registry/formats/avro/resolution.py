@@ -22,6 +22,8 @@ _PROMOTED = {
     "bytes": {"string"},
 }
 """Written type -> the types that it can be read as."""
+_AGAIN = "see above"
+"""Marks a pair inside itself, whose differences are listed where it began."""
 Pair = tuple[int, int]
 
 
@@ -32,7 +34,7 @@ def differences(reader: Type, writer: Type) -> list[Difference]:
         check = _Check(failed)
         found = check.check(reader, writer, "/")
         if check.failed == failed:
-            return found
+            return [each for each in found if each.info != _AGAIN] or found
         failed = check.failed
 
 
@@ -71,21 +73,10 @@ class _Check:
         return self._named(reader, writer, path) if reader.name else []
 
     def _named(self, reader: Type, writer: Type, path: str) -> list[Difference]:
-        if reader.name != writer.name and writer.full_name not in reader.aliases:
-            why = f"{reader.full_name} cannot read {writer.full_name}"
-            return [Difference("NAME_MISMATCH", _in(path, "name"), why, f"expected: {writer.full_name}")]
         if reader.kind == "fixed":
-            if reader.size == writer.size:
-                return []
-            why = f"{reader.size} bytes cannot read {writer.size}"
-            return [Difference("FIXED_SIZE_MISMATCH", _in(path, "size"), why, f"expected: {writer.size}, found: {reader.size}")]
+            return [*_names(reader, writer, path), *_sizes(reader, writer, path)]
         if reader.kind == "enum":
-            missing = [each for each in writer.symbols if each not in reader.symbols]
-            if not missing or reader.default is not MISSING:
-                return []
-            names = ", ".join(missing)
-            why = f"{reader.full_name} has neither the symbols {names} nor a default"
-            return [Difference("MISSING_ENUM_SYMBOLS", _in(path, "symbols"), why, f"[{names}]")]
+            return [*_names(reader, writer, path), *_symbols(reader, writer, path)]
         return self._record(reader, writer, path)
 
     def _record(self, reader: Type, writer: Type, path: str) -> list[Difference]:
@@ -94,9 +85,9 @@ class _Check:
             found = self._done[pair]
             if found or pair not in self._before:
                 return found
-            return [Difference("TYPE_MISMATCH", path, f"{reader.full_name} cannot read {writer.full_name}, as said above")]
+            return [Difference("TYPE_MISMATCH", path, f"{reader.full_name} cannot read {writer.full_name}", _AGAIN)]
         self._done[pair] = []
-        found = list(self._fields(reader, writer, path))
+        found = [*_names(reader, writer, path), *self._fields(reader, writer, path)]
         self._done[pair] = found
         if found:
             self.failed.add(pair)
@@ -112,6 +103,25 @@ class _Check:
             elif each.default is MISSING:
                 why = f"the field {each.name} is not written, and the reader has no default for it"
                 yield Difference("READER_FIELD_MISSING_DEFAULT_VALUE", at, why, each.name)
+
+
+def _names(reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    if reader.name != writer.name and writer.full_name not in reader.aliases:
+        why = f"{reader.full_name} cannot read {writer.full_name}"
+        yield Difference("NAME_MISMATCH", _in(path, "name"), why, f"expected: {writer.full_name}")
+
+
+def _sizes(reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    if reader.size != writer.size:
+        why = f"{reader.size} bytes cannot read {writer.size}"
+        yield Difference("FIXED_SIZE_MISMATCH", _in(path, "size"), why, f"expected: {writer.size}, found: {reader.size}")
+
+
+def _symbols(reader: Type, writer: Type, path: str) -> Iterator[Difference]:
+    missing = ", ".join(each for each in writer.symbols if each not in reader.symbols)
+    if missing and reader.default is MISSING:
+        why = f"{reader.full_name} has neither the symbols {missing} nor a default"
+        yield Difference("MISSING_ENUM_SYMBOLS", _in(path, "symbols"), why, f"[{missing}]")
 
 
 def _written(each: Field, written: dict[str, Field]) -> Field | None:
