@@ -67,6 +67,7 @@ SHOWN_BY = {
     "registry/formats/json_schema/combined.py": "registry/formats/json_schema/test_comparing.py",
     "registry/formats/json_schema/documents.py": "registry/formats/json_schema/test_schema_format.py",
     "registry/formats/json_schema/objects.py": "registry/formats/json_schema/test_comparing.py",
+    "registry/formats/json_schema/patterns.py": "registry/formats/json_schema/test_comparing.py",
     "registry/formats/json_schema/rules.py": "registry/formats/json_schema/test_comparing.py",
     "registry/formats/json_schema/values.py": "registry/formats/json_schema/test_comparing.py",
     "registry/formats/protobuf/built_in.py": "registry/formats/protobuf/test_schema_format.py",

@@ -89,8 +89,7 @@ def write(entry: Entry) -> tuple[bytes, bytes | None]:
 def _written(entry: Entry) -> tuple[dict[str, Any], dict[str, Any] | None]:
     match entry:
         case SchemaEntry(version, gone):
-            key = {"keytype": "SCHEMA", "subject": version.subject, "version": version.number, "magic": 1}
-            return key, None if gone else _schema_value(version)
+            return _schema_key(version.subject, version.number), None if gone else _schema_value(version)
         case SubjectDeleted(subject, number):
             return _key("DELETE_SUBJECT", subject), {"subject": subject, "version": number}
         case SubjectCleared(subject):
@@ -105,6 +104,15 @@ def _written(entry: Entry) -> tuple[dict[str, Any], dict[str, Any] | None]:
             return key, None if gone else {"tenant": TENANT, "context": context}
         case NoopEntry():
             return {"keytype": "NOOP", "magic": 0}, None
+
+
+def schema_key(subject: str, number: int) -> bytes:
+    """Our key of a version."""
+    return compact(_schema_key(subject, number)).encode()
+
+
+def _schema_key(subject: str, number: int) -> dict[str, Any]:
+    return {"keytype": "SCHEMA", "subject": subject, "version": number, "magic": 1}
 
 
 def _key(kind: str, subject: str) -> dict[str, Any]:

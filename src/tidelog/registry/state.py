@@ -73,7 +73,7 @@ class State:
     def _remember_key(self, entry: SchemaEntry, key: bytes) -> None:
         """Keys in another form than ours survive our tombstone in a compacted topic: they get one of their own."""
         place = (entry.version.subject, entry.version.number)
-        if key == records.write(entry)[0]:
+        if key == records.schema_key(*place):
             return
         forms = self._foreign_keys.setdefault(place, set())
         forms.discard(key) if entry.gone else forms.add(key)

@@ -39,29 +39,30 @@ class TooManySteps(Exception):
 def differences(reader: Pool, writer: Pool, *, lenient: bool) -> list[Difference]:
     """Why the reader's schema refuses something that the writer's accepts; empty when it accepts all."""
     failed: set[Pair] = set()
+    steps = 0
     try:
         while True:
-            check = Comparison(failed, lenient)
+            check = Comparison(failed, lenient, steps)
             found = check.refused(reader.root, writer.root, "#")
             if check.failed == failed:
                 return found
-            failed = check.failed
+            failed, steps = check.failed, check.steps
     except (TooManySteps, RecursionError):
         why = f"the schemas are too entangled to compare in {MAX_STEPS} steps"
         return [Difference("COMPARISON_LIMIT_REACHED", "#", why)]
 
 
 class Comparison:
-    """One run. ``failed``: pairs of schemas, by identity, that were found incompatible."""
+    """One run. ``failed``: pairs of schemas, by identity, that were found incompatible; ``steps``: those of earlier runs."""
 
-    def __init__(self, failed: set[Pair], lenient: bool) -> None:
+    def __init__(self, failed: set[Pair], lenient: bool, steps: int = 0) -> None:
         self.failed = set(failed)
         self._lenient = lenient
         self._before = failed
         self._done: dict[Pair, list[Difference]] = {}
         self._kept: list[Any] = []
         """Schemas that were put together here: identities of live objects differ."""
-        self._steps = 0
+        self.steps = steps
 
     @property
     def lenient(self) -> bool:
@@ -70,8 +71,8 @@ class Comparison:
 
     def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]:
         """What the reader refuses of what the writer accepts."""
-        self._steps += 1
-        if self._steps > MAX_STEPS:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
             raise TooManySteps
         found_reader, found_writer = self._resolved(reader), self._resolved(writer)
         if found_reader is None or found_writer is None:

@@ -8,21 +8,19 @@ The policy LENIENT allows optional properties to be added to open models and rem
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.json_schema import values
 from tidelog.registry.formats.json_schema.documents import Node
+from tidelog.registry.formats.json_schema.patterns import matches
 from tidelog.registry.formats.json_schema.rules import Rules
 
 KEYS = frozenset(
     {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties", "propertyNames"}
     | {"dependencies", "dependentRequired", "dependentSchemas"}
 )
-MAX_PATTERN = 256
-"""Longer patterns are not matched with names: they count as if they matched."""
 
 
 def refused(rules: Rules, reader: Node, writer: Node, path: str) -> list[Difference]:
@@ -40,15 +38,24 @@ class _Model:
         self.rest: Any = schema.get("additionalProperties", True)
         self.required = frozenset(each for each in _list(schema.get("required")) if isinstance(each, str))
 
-    def of(self, name: str) -> list[Any]:
-        """The schemas that hold for a property."""
+    def demands(self, name: str) -> list[Any]:
+        """The schemas that may hold for a property: all that a value has to satisfy to be accepted for sure."""
+        matching = {pattern: matches(pattern, name) for pattern in self.patterns}
         found = [self.named[name]] if name in self.named else []
-        found += [schema for pattern, schema in self.patterns.items() if _matches(pattern, name)]
-        return found or [self.rest]
+        found += [self.patterns[pattern] for pattern, match in matching.items() if match is not False]
+        sure = name in self.named or True in matching.values()
+        return found if sure else [*found, self.rest]
+
+    def promises(self, name: str) -> list[Any]:
+        """The schemas that hold for a property for sure."""
+        matching = {pattern: matches(pattern, name) for pattern in self.patterns}
+        found = [self.named[name]] if name in self.named else []
+        found += [self.patterns[pattern] for pattern, match in matching.items() if match]
+        return found or [True if None in matching.values() else self.rest]
 
     def covers(self, name: str) -> bool:
         """Whether the name is more than a rest."""
-        return name in self.named or any(_matches(pattern, name) for pattern in self.patterns)
+        return name in self.named or any(matches(pattern, name) is not False for pattern in self.patterns)
 
 
 class _Objects:
@@ -70,8 +77,8 @@ class _Objects:
         mine, theirs = self._mine, self._theirs
         for name in sorted({*mine.named, *theirs.named}):
             where = f"{self._path}/properties/{name}"
-            written = theirs.of(name)
-            faults = [fault for each in mine.of(name) for fault in self._inner(each, written, where)]
+            written = theirs.promises(name)
+            faults = [fault for each in mine.demands(name) for fault in self._inner(each, written, where)]
             if not faults:
                 continue
             optional = name not in mine.required and name not in theirs.required
@@ -154,21 +161,6 @@ def _dependent(schema: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, 
     names = _object(schema.get("dependentRequired")) | {key: each for key, each in mixed.items() if isinstance(each, list)}
     schemas = _object(schema.get("dependentSchemas")) | {key: each for key, each in mixed.items() if not isinstance(each, list)}
     return names, schemas
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Whether a name matches, by Python's expressions; what those do not know, and what is long, counts as matching."""
-    if len(pattern) > MAX_PATTERN or len(name) > MAX_PATTERN or _nested_repeats(pattern):
-        return True
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:
-        return True
-
-
-def _nested_repeats(pattern: str) -> bool:
-    """Whether the pattern may take exponential time: a group with a repetition in it is repeated."""
-    return re.search(r"[*+}][^()]*\)[*+{?]", pattern) is not None
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -123,6 +123,24 @@ def test_the_lenient_policy_allows_optional_properties() -> None:
     assert kinds(obj({"required": ["a"]}, a=INT), obj(), lenient=True)
 
 
+def test_patterns_that_cannot_be_matched_are_taken_for_the_worse() -> None:
+    """RE2 has no look-ahead: the pattern may match and may not."""
+    unknown = "^(?=a)"
+    closed = {"additionalProperties": False}
+    assert kinds(obj(closed | {"patternProperties": {unknown: {}}}), obj(closed, a=INT)) != []
+    assert kinds(obj(a=INT), obj({"patternProperties": {unknown: INT}, "additionalProperties": INT})) != []
+    assert kinds(obj({"patternProperties": {unknown: INT}}), obj({"patternProperties": {unknown: INT}})) == []
+
+
+def test_patterns_that_take_exponential_time_elsewhere_do_not_here() -> None:
+    hostile = obj({"patternProperties": {"(a|a)*$": INT}})
+    assert kinds(hostile, obj(closed_with_long_name())) != []
+
+
+def closed_with_long_name() -> dict[str, Any]:
+    return {"additionalProperties": False, "properties": {"a" * 5000 + "b": STR}}
+
+
 def test_references_are_compared_by_what_they_lead_to() -> None:
     def tree(kind: Any) -> Any:
         return {"$ref": "#/definitions/t", "definitions": {"t": obj(v=kind, next={"$ref": "#/definitions/t"})}}
