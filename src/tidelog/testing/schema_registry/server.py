@@ -1,6 +1,8 @@
 """``SchemaRegistry``: the API on a free port of this machine, in threads of the test's process.
 
-The HTTP is the standard library's; bodies are bounded before they are read. ``stop`` ends the connections that clients keep.
+What is registered and what is refused is decided by ``tidelog.registry``, as in ``tidelog registry``, over a state without a
+topic. The HTTP is the standard library's; bodies are bounded before they are read. ``stop`` ends the connections that clients
+keep.
 """
 
 from __future__ import annotations
@@ -12,13 +14,18 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
-from tidelog.testing.schema_registry.errors import RegistryError, bad_request
-from tidelog.testing.schema_registry.requests import Request
-from tidelog.testing.schema_registry.rest import Api
-from tidelog.testing.schema_registry.settings import GLOBAL
-from tidelog.testing.schema_registry.store import Store
+from tidelog import __version__
+from tidelog.registry import reading
+from tidelog.registry.errors import RegistryError, bad_request, invalid_level
+from tidelog.registry.levels import LEVELS
+from tidelog.registry.model import ALL_CONTEXTS, LATEST, compact
+from tidelog.registry.registering import Rules
+from tidelog.registry.rest.api import Api
+from tidelog.registry.rest.requests import Request
+from tidelog.registry.rest.schemas import About
+from tidelog.registry.state import State
 
 MAX_BODY = 8 << 20
 IDLE_S = 600
@@ -33,16 +40,17 @@ class SchemaRegistry:
 
     def __init__(self, *, port: int = 0, compatibility: str = "BACKWARD") -> None:
         self._port = port
-        self._level = compatibility
+        if compatibility.upper() not in LEVELS:
+            raise invalid_level(compatibility, LEVELS)
+        self._rules = Rules(compatibility.upper(), max_schema_bytes=MAX_BODY)
         self._server: _Server | None = None
         self._guard = threading.Lock()
         self._refusals: deque[RegistryError] = deque()
         self._renew()
 
     def _renew(self) -> None:
-        self._store = Store()
-        self._store.settings.set_level(GLOBAL, self._level)
-        self._api = Api(self._store)
+        self._state = State()
+        self._api = Api(self._state, self._rules, About("tidelog-testing", __version__))
 
     def __enter__(self) -> Self:
         return self.start()
@@ -79,14 +87,17 @@ class SchemaRegistry:
     def subjects(self) -> list[str]:
         """The registered subjects that are not deleted."""
         with self._guard:
-            return self._store.subjects()
+            return self._subjects()
+
+    def _subjects(self) -> list[str]:
+        return reading.subjects(self._state, ALL_CONTEXTS, deleted=False, deleted_only=False)
 
     def register(self, subject: str, schema: str | dict[str, Any], kind: str = "AVRO") -> int:
         """Register a schema, as text or as JSON's values; returns its id. ValueError with the reason when it is refused."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        body = {"schema": text, "schemaType": kind}
+        body = compact({"schema": text, "schemaType": kind}).encode()
         try:
-            answer = self.answer(Request("POST", f"/subjects/{subject.replace('/', '%2F')}/versions", {}, body))
+            answer = self.answer(Request("POST", f"/subjects/{quote(subject, safe='')}/versions", {}, body))
         except RegistryError as refused:
             raise ValueError(f"{subject}: {refused.message} (error code {refused.code})") from refused
         return int(answer["id"])
@@ -95,9 +106,9 @@ class SchemaRegistry:
         """The text of a version, or of the latest. ValueError when there is none."""
         with self._guard:
             try:
-                return self._store.version(subject, -1 if version is None else version).schema.text
+                return reading.version(self._state, subject, LATEST if version is None else version, deleted=False).schema.text
             except RegistryError as refused:
-                raise ValueError(f"{refused.message} There are: {', '.join(self._store.subjects()) or 'none'}") from refused
+                raise ValueError(f"{refused.message} There are: {', '.join(self._subjects()) or 'none'}") from refused
 
     def reset(self) -> None:
         """Forget everything. Clients may stay connected, but they cache ids."""
@@ -113,14 +124,14 @@ class SchemaRegistry:
     def answer(self, request: Request) -> Any:
         """Answer one request, without HTTP. RegistryError."""
         with self._guard:
-            return self._api.answer(request)
+            return self._api.at_once(request)
 
     def serve(self, request: Request) -> Any:
         """Answer one request, planned refusals included."""
         with self._guard:
             if self._refusals:
                 raise self._refusals.popleft()
-            return self._api.answer(request)
+            return self._api.at_once(request)
 
 
 class _Server(ThreadingHTTPServer):
@@ -173,8 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
             answer, status = {"error_code": refused.code, "message": refused.message}, refused.status
         except Exception as bug:  # The test's log reports the failure, not the closed connection.
             answer, status = {"error_code": 50001, "message": f"{type(bug).__name__}: {bug}"}, 500
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
+        body = answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
+        self.send_response(204 if answer is None else status)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -197,14 +208,11 @@ class _Handler(BaseHTTPRequestHandler):
         # HTTP/1.1 keeps connections unless a header says otherwise.
         self.close_connection = self.headers.get("Connection", "").lower() == "close"
         parts = urlsplit(self.path)
-        query: dict[str, str] = {}
+        query: dict[str, list[str]] = {}
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            query[name] = f"{query[name]}\n{value}" if name in query else value
-        try:
-            body = json.loads(raw) if raw else None
-        except (ValueError, RecursionError) as problem:
-            raise bad_request(f"the body is not JSON: {problem}") from problem
-        return Request("GET" if self.command == "HEAD" else self.command, parts.path, query, body)
+            query.setdefault(name, []).append(value)
+        lenient = self.headers.get("Confluent-Accept-Unknown-Properties", "").lower() == "true"
+        return Request(self.command, parts.path, query, raw, lenient)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing to stderr, which belongs to the test."""

@@ -1,0 +1,33 @@
+"""Whether a property's name matches a pattern.
+
+Patterns come from clients: RE2 needs time linear in the name, Python's ``re`` may need exponential time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+MAX_BYTES = 1 << 20
+"""Memory for one pattern."""
+
+
+def matches(pattern: str, name: str) -> bool | None:
+    """None if it cannot be known: RE2 does not have look-around and back-references, and may not be installed."""
+    compiled = _compiled(pattern)
+    return None if compiled is None else compiled.search(name) is not None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    try:
+        import re2
+    except ModuleNotFoundError:
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_BYTES
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None

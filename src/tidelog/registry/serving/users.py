@@ -1,0 +1,112 @@
+"""Users that may send requests, from a file, by HTTP basic authentication.
+
+A line is ``name: role, scrypt$SALT$HASH`` (hexadecimal; made by ``tidelog registry --hash-password NAME``), with the role
+``read`` or ``write``. Lines that begin with ``#`` are comments. Proofs that were right once are kept as digests under a key of
+this process, so that scrypt runs once for each.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from tidelog.model.errors import ConfigError
+
+READ, WRITE = "read", "write"
+_ROLES = (READ, WRITE)
+_SCHEME = "scrypt"
+_COST = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20}
+_KEPT = 1024
+_LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of the file. The hash is of their password."""
+
+    name: str
+    role: str
+    salt: bytes = field(repr=False)
+    digest: bytes = field(repr=False)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the user may change what is registered."""
+        return self.role == WRITE
+
+
+def hashed(password: str, salt: bytes) -> str:
+    """What stands in the file for a password."""
+    return f"{_SCHEME}${salt.hex()}${_hash(password.encode(), salt).hex()}"
+
+
+def _hash(password: bytes, salt: bytes) -> bytes:
+    return hashlib.scrypt(password, salt=salt, dklen=32, **_COST)
+
+
+def parse_users(text: str) -> dict[str, User]:
+    """The users of a file. ConfigError names the line, and not what stands there."""
+    found: dict[str, User] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, colon, rest = line.partition(":")
+        role, _, proof = (each.strip() for each in rest.partition(","))
+        scheme, _, hexadecimal = proof.partition("$")
+        salt, _, digest = hexadecimal.partition("$")
+        try:
+            user = User(name.strip(), role, bytes.fromhex(salt), bytes.fromhex(digest))
+        except ValueError:
+            colon = ""
+            user = User("", "", b"", b"")
+        if not colon or not user.name or scheme != _SCHEME or role not in _ROLES or len(user.digest) != 32:
+            raise ConfigError(
+                f"Line {number} of the users is not 'name: read|write, scrypt$SALT$HASH': "
+                "tidelog registry --hash-password NAME makes such a line."
+            )
+        if user.name in found:
+            raise ConfigError(f"Line {number} of the users names {user.name!r} again.")
+        found[user.name] = user
+    if not found:
+        raise ConfigError("The file of users has none: remove the option, or add a line.")
+    return found
+
+
+class Users:
+    """``admitted`` is slow for a proof that it sees first; call it in a thread."""
+
+    def __init__(self, users: dict[str, User]) -> None:
+        self._users = users
+        self._key = os.urandom(32)
+        self._right: OrderedDict[bytes, User] = OrderedDict()
+        self._stranger = User("", READ, os.urandom(16), os.urandom(32))
+
+    def known(self, header: bytes) -> User | None:
+        """The user of an Authorization header that was right before."""
+        return self._right.get(self._digest(header)) if len(header) <= _LONGEST else None
+
+    def admitted(self, header: bytes) -> User | None:
+        """The user of an Authorization header; None for a wrong one. It takes as long for an unknown name."""
+        scheme, _, encoded = header[:_LONGEST].partition(b" ")
+        if scheme.lower() != b"basic":
+            return None
+        try:
+            name, _, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+            user = self._users.get(name.decode())
+        except (binascii.Error, ValueError):
+            return None
+        wanted = user or self._stranger
+        if not hmac.compare_digest(_hash(password, wanted.salt), wanted.digest) or user is None:
+            return None
+        self._right[self._digest(header)] = user
+        while len(self._right) > _KEPT:
+            self._right.popitem(last=False)
+        return user
+
+    def _digest(self, header: bytes) -> bytes:
+        return hmac.digest(self._key, header, "sha256")

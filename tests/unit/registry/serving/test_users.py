@@ -1,0 +1,54 @@
+"""The file of users, and proofs."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from tidelog.model.errors import ConfigError
+from tidelog.registry.serving.users import Users, hashed, parse_users
+
+LINE = f"ann: write, {hashed('secret', b'salt')}"
+
+
+def header(text: str) -> bytes:
+    return b"Basic " + base64.b64encode(text.encode())
+
+
+def test_the_right_password_admits_and_is_known_afterwards() -> None:
+    users = Users(parse_users(LINE))
+    right = header("ann:secret")
+    assert users.known(right) is None
+    assert users.admitted(right) is not None
+    assert users.known(right) is not None
+    for wrong in ("ann:", "ann:Secret", "eve:secret", ":secret", "ann"):
+        assert users.admitted(header(wrong)) is None
+        assert users.known(header(wrong)) is None
+
+
+def test_passwords_and_hashes_are_in_no_repr() -> None:
+    (user,) = parse_users(LINE).values()
+    assert user.digest.hex() not in repr(user)
+    assert user.salt.hex() not in repr(user)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing",
+        "ann",
+        "ann: write",
+        LINE.replace("write", "admin"),
+        LINE.replace("scrypt", "plain"),
+        f": {LINE}",
+        LINE[:-2],
+        f"{LINE}\n{LINE}",
+    ],
+)
+def test_files_that_are_none_name_the_line_and_not_the_secret(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_users(text)
+    assert "secret" not in str(caught.value)
+    assert "$73616c74$" not in str(caught.value)

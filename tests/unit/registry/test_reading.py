@@ -1,0 +1,54 @@
+"""Looking at contexts, ids, GUIDs and lists."""
+
+from __future__ import annotations
+
+from tests.unit.registry.caller import INT, STRING, Caller
+
+
+def test_contexts_have_ids_and_settings_of_their_own() -> None:
+    call = Caller()
+    call.register("s", INT)
+    first = call("POST", "/contexts/:.c:/subjects/s/versions", STRING)
+    assert (first["id"], first["version"]) == (1, 1)
+    assert [key for key, _ in call.written][-2] == b'{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}'
+    assert call("GET", "/contexts") == [".", ".c"]
+    assert call("GET", "/subjects/:.c:s/versions/1")["subject"] == ":.c:s"
+    assert call("GET", "/contexts/.c/subjects") == [":.c:s"]
+    assert call("GET", "/subjects") == [":.c:s", "s"]
+    assert call("GET", "/subjects", subjectPrefix="") == ["s"]
+    assert call("GET", "/subjects", subjectPrefix=":.c:") == [":.c:s"]
+    assert call("GET", "/schemas/ids/1")["schema"] == '"int"'
+    assert call("GET", "/schemas/ids/1", subject=":.c:s")["schema"] == '"string"'
+    assert call("GET", "/contexts/:.c:/schemas/ids/1")["schema"] == '"string"'
+    call("PUT", "/contexts/:.c:/config", {"compatibility": "NONE"})
+    assert call("GET", "/config/:.c:s", defaultToGlobal="true")["compatibilityLevel"] == "NONE"
+    assert call("GET", "/config/s", defaultToGlobal="true")["compatibilityLevel"] == "BACKWARD"
+    assert call.code("DELETE", "/contexts/.c") == 42211
+    call("DELETE", "/subjects/:.c:s")
+    call("DELETE", "/subjects/:.c:s", permanent="true")
+    assert call("DELETE", "/contexts/:.c:") is None
+    assert call("GET", "/contexts") == ["."]
+
+
+def test_an_id_of_another_context_is_found_by_the_name_of_its_subject() -> None:
+    call = Caller()
+    call("POST", "/contexts/:.c:/subjects/s/versions", STRING)
+    assert call.code("GET", "/schemas/ids/1") == 40403
+    assert call("GET", "/schemas/ids/1", subject="s")["schema"] == '"string"'
+    assert call.code("GET", "/schemas/ids/1", subject="other") == 40403
+
+
+def test_schemas_are_found_by_guid_and_listed() -> None:
+    call = Caller()
+    guid = call.register("s", INT)["guid"]
+    call.register(":.c:s", INT)
+    call.register("s", {"schema": '"long"'})
+    assert call("GET", f"/schemas/guids/{guid}")["schema"] == '"int"'
+    assert call("GET", f"/schemas/guids/{guid}/ids") == [{"context": ".", "id": 1}, {"context": ".c", "id": 1}]
+    assert call.code("GET", "/schemas/guids/nothing") == 40403
+    assert [(each["subject"], each["version"]) for each in call("GET", "/schemas")] == [(":.c:s", 1), ("s", 1), ("s", 2)]
+    assert [each["version"] for each in call("GET", "/schemas", latestOnly="true", subjectPrefix="s")] == [2]
+    assert call("GET", "/schemas/types") == ["AVRO", "JSON", "PROTOBUF"]
+    assert call("GET", "/schemas/ids/2", fetchMaxId="true")["maxId"] == 2
+    assert call("GET", "/schemas/ids/2/schema") == b'"long"'
+    assert call("GET", "/schemas/ids/2/subjects", deleted="true") == ["s"]
