@@ -20,9 +20,12 @@ from tidelog.console.reading.scanning import Scan
 from tidelog.model.errors import ErrorCode
 
 SMALLEST_CHUNK: Final = 8
-FILTERED_CHUNK: Final = 256
+FILTERED_CHUNK: Final = 64
 LARGEST_CHUNK: Final = 8192
 """Offsets of one partition that a round goes back."""
+LARGE_ROUND: Final = 32 << 20
+"""Bytes: after a round that read more, the next one goes back half as far."""
+PROGRESS_S: Final = 0.4
 MOST_STALLS: Final = 3
 """Rounds without any record until a partition is given up."""
 
@@ -89,6 +92,8 @@ class Walk:
         self._budget = budget
         self._problems: list[Mapping[str, Any]] = []
         self._gone: set[int] = set()
+        self._all_stable: set[int] = set()
+        self._said_s = 0.0
 
     # -- newest first --------------------------------------------------------------------------------------------------------
 
@@ -103,8 +108,14 @@ class Walk:
                 if self._budget.over:
                     reason = self._budget.over
                     break
+                before_round = self._budget.read
                 found = await self._back(sides, due, chunk, limit)
-                if not found:
+                if found is None:
+                    reason = self._budget.over or "budget"
+                    break
+                if self._budget.read - before_round > LARGE_ROUND:
+                    chunk = max(1, chunk // 2)
+                elif not found or self._view.test is not None:
                     chunk = min(2 * chunk, LARGEST_CHUNK)
                 for line in self._said(hits):
                     yield line
@@ -119,20 +130,23 @@ class Walk:
             yield row.line
         yield self._end(reason, "back", sides, hits)
 
-    async def _back(self, sides: Mapping[int, _Side], due: Iterable[int], chunk: int, limit: int) -> bool:
-        """Refill the buffers of these partitions by one step back; whether a row was found."""
+    async def _back(self, sides: Mapping[int, _Side], due: Iterable[int], chunk: int, limit: int) -> bool | None:
+        """Refill the buffers of these partitions by one step back; whether a row was found. None, and nothing is changed, when the
+        budget ended meanwhile."""
         windows = {index: (max(self._start(index), sides[index].at - chunk), sides[index].at) for index in due}
         found = await self._window(windows, limit)
+        if found is None:
+            return None
         for index, (low, _) in windows.items():
             side, (rows, complete) = sides[index], found[index]
             side.rows = deque(reversed(rows))
             side.at = low if complete else rows[0].offset
-            if not rows:
+            if not rows and index not in self._gone:
                 side.done = low
         return any(rows for rows, _ in found.values())
 
-    async def _window(self, windows: Mapping[int, tuple[int, int]], limit: int) -> dict[int, tuple[deque[Row], bool]]:
-        """The last ``limit`` rows of each window, and whether these are all."""
+    async def _window(self, windows: Mapping[int, tuple[int, int]], limit: int) -> dict[int, tuple[deque[Row], bool]] | None:
+        """The last ``limit`` rows of each window, and whether these are all. None when the budget ends before."""
         found: dict[int, deque[Row]] = {index: deque(maxlen=limit) for index in windows}
         counts = dict.fromkeys(windows, 0)
         positions = {index: low for index, (low, _) in windows.items()}
@@ -148,6 +162,8 @@ class Walk:
                 index: at for index, at in positions.items() if at < windows[index][1] and index not in self._gone
             }
             stalls = 0 if moved else stalls + 1
+            if positions and self._budget.over:
+                return None
         return {index: (rows, counts[index] == len(rows)) for index, rows in found.items()}
 
     # -- forward -------------------------------------------------------------------------------------------------------------
@@ -235,7 +251,8 @@ class Walk:
         groups: dict[tuple[int, int], dict[int, int]] = {}
         for index, at in positions.items():
             stable = bounds[index].stable if index in bounds else None
-            isolation = READ_COMMITTED if stable is not None and at < stable else READ_UNCOMMITTED
+            settled = stable is not None and at < stable and index not in self._all_stable
+            isolation = READ_COMMITTED if settled else READ_UNCOMMITTED
             groups.setdefault((self._topic.leaders[index], isolation), {})[index] = at
         calls = [
             self._run(
@@ -244,8 +261,10 @@ class Walk:
             for (leader, isolation), offsets in groups.items()
         ]
         found: dict[int, PartitionRead] = {}
-        for answer in await asyncio.gather(*calls):
+        for (_, isolation), answer in zip(groups, await asyncio.gather(*calls), strict=True):
             found |= answer
+            if isolation == READ_COMMITTED and not any(read.records for read in answer.values()):
+                self._all_stable.update(answer)  # what lies below the last stable offset was compacted away
         size = sum(len(read.records) for read in found.values())
         self._budget.read += size
         await self._budget.pace(size)
@@ -277,6 +296,9 @@ class Walk:
 
     def _said(self, hits: int) -> list[Mapping[str, Any]]:
         budget = self._budget
+        if budget.spent_seconds < self._said_s + PROGRESS_S:
+            return self.take_problems()
+        self._said_s = budget.spent_seconds
         line = {
             "kind": "progress",
             "scanned": str(budget.scanned),

@@ -1,0 +1,171 @@
+"""Groups of all four protocols in one shape: members, assignments, committed offsets, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidelog.client.admin import groups, share_groups, streams_groups
+from tidelog.client.admin.group_results import StreamsSubtopology
+from tidelog.client.admin.topics import check
+from tidelog.client.calls import Ask, Call, Coordinator, Locate, Node, Partition
+from tidelog.console.reading.fetching import Bounds, bounds
+from tidelog.protocol.messages.list_groups import ListGroupsRequest
+
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group as a broker lists it. ``kind``: its type, classic where the broker is too old to say."""
+
+    group_id: str
+    kind: str
+    state: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """A member. ``epoch`` and ``target`` are None where the protocol has none. Streams groups: subtopologies stand for topics."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    epoch: int | None
+    assignment: tuple[Partition, ...]
+    target: tuple[Partition, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group without its offsets."""
+
+    group_id: str
+    kind: str
+    state: str
+    assignor: str | None
+    epoch: int | None
+    target_epoch: int | None
+    members: tuple[MemberState, ...]
+    topology_epoch: int | None = None
+    subtopologies: tuple[StreamsSubtopology, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One partition of a group. ``committed``: of share groups the start offset. ``known_lag``: as the broker counts it (share groups)."""
+
+    committed: int | None
+    bounds: Bounds
+    known_lag: int | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """Records up to the high watermark; None where that is not known."""
+        if self.known_lag is not None:
+            return self.known_lag
+        if self.committed is None or self.bounds.end is None:
+            return None
+        return max(0, self.bounds.end - self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSnapshot:
+    """A group with its offsets, and the node id of its coordinator."""
+
+    group: GroupState
+    coordinator: int
+    progress: Mapping[Partition, Progress]
+
+    @property
+    def lag(self) -> int | None:
+        """The sum over the partitions whose lag is known; None when none is."""
+        known = [each.lag for each in self.progress.values() if each.lag is not None]
+        return sum(known) if known else None
+
+
+def listed_at(broker_id: int) -> Call[list[Listed]]:
+    """The groups of one broker. KafkaError."""
+    answer = yield Ask(ListGroupsRequest(), Node(broker_id), code_of=lambda answer: int(answer.error_code))
+    check(answer.error_code)
+    return [
+        Listed(each.group_id, (each.group_type or CLASSIC).lower(), each.group_state or "", each.protocol_type or "")
+        for each in answer.groups
+    ]
+
+
+def described(group_id: str, kind: str) -> Call[GroupState]:
+    """A group of this type. KafkaError (GROUP_ID_NOT_FOUND)."""
+    if kind == SHARE:
+        share = yield from share_groups.describe(group_id)
+        members = tuple(
+            MemberState(each.member_id, None, each.client_id, each.host, each.epoch, each.assignment, None)
+            for each in share.members
+        )
+        return GroupState(group_id, kind, share.state, share.assignor or None, share.epoch, share.assignment_epoch, members)
+    if kind == STREAMS:
+        streams = yield from streams_groups.describe(group_id)
+        threads = tuple(
+            MemberState(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.host,
+                each.epoch,
+                each.assignment.active,
+                each.target.active,
+            )
+            for each in streams.members
+        )
+        return GroupState(
+            group_id,
+            kind,
+            streams.state,
+            None,
+            streams.epoch,
+            streams.target_epoch,
+            threads,
+            streams.topology_epoch,
+            streams.subtopologies,
+        )
+    found = yield from groups.describe(group_id)
+    consumers = tuple(
+        MemberState(each.member_id, each.instance_id, each.client_id, each.host, each.epoch, each.assignment, each.target)
+        for each in found.members
+    )
+    own = CLASSIC if found.epoch is None else CONSUMER
+    return GroupState(group_id, own, found.state, found.assignor or None, found.epoch, found.target_epoch, consumers)
+
+
+def progress(group_id: str, kind: str, also: Iterable[Partition] = ()) -> Call[dict[Partition, Progress]]:
+    """Offsets and bounds of each partition with an offset, and of those in ``also``. Committed offsets are read before the ends,
+    so that no lag is negative."""
+    if kind == SHARE:
+        starts = yield from share_groups.offsets(group_id)
+        limits = yield from bounds(sorted(starts))
+        return {at: Progress(each.start_offset, limits[at], each.lag) for at, each in sorted(starts.items())}
+    committed = yield from groups.committed(group_id, stable=False)
+    wanted = sorted({*committed, *also})
+    limits = yield from bounds(wanted)
+    return {at: Progress(committed[at].offset if at in committed else None, limits[at]) for at in wanted}
+
+
+def snapshot(group_id: str, kind: str) -> Call[GroupSnapshot]:
+    """A group with everything that its page shows. KafkaError."""
+    group = yield from described(group_id, kind)
+    assigned = () if kind == STREAMS else (at for member in group.members for at in member.assignment)
+    found = yield from progress(group_id, group.kind, assigned)
+    node_id, _, _ = yield Locate(Coordinator(group_id))
+    return GroupSnapshot(group, node_id, found)
+
+
+def by_topic(partitions: Iterable[Partition]) -> list[dict[str, Any]]:
+    """Partitions as ``[{"topic": .., "partitions": [..]}]``."""
+    found: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        found.setdefault(topic, []).append(index)
+    return [{"topic": topic, "partitions": indexes} for topic, indexes in found.items()]
