@@ -81,6 +81,12 @@ class Access:
             return False
         return any(grant.gives(right, cluster_id, about, name) for grant in self.grants)
 
+    def may_anything(self, right: Right, cluster_id: str) -> bool:
+        """Whether the user has the right on something of the cluster."""
+        if self.read_only and right is Right.CHANGE:
+            return False
+        return any(right in grant.rights and _matches(cluster_id, grant.clusters) for grant in self.grants)
+
     def sees(self, cluster_id: str) -> bool:
         """Whether anything of the cluster is granted."""
         return any(_matches(cluster_id, grant.clusters) for grant in self.grants)

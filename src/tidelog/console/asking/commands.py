@@ -20,10 +20,14 @@ class Commands:
     bootstrap: str
     config: str | None = None
 
+    @property
+    def connection(self) -> str:
+        """The flags that name the cluster."""
+        return shlex.join(["--bootstrap-server", self.bootstrap, *(("--command-config", self.config) if self.config else ())])
+
     def line(self, tool: str, *words: str) -> str:
         """``tidelog TOOL`` with the connection and these words."""
-        where = ["--bootstrap-server", self.bootstrap] + (["--command-config", self.config] if self.config else [])
-        return shlex.join(["tidelog", tool, *where, *words])
+        return f"tidelog {tool} {self.connection} {shlex.join(words)}"
 
     def create_topic(self, name: str, partitions: int | None, replication: int | None, configs: Mapping[str, str]) -> str:
         words = ["--create", "--topic", name]
@@ -76,11 +80,7 @@ class Commands:
         return self.line(tool_of(kind), "--delete", "--group", group_id)
 
     def terminate(self, transactional_id: str) -> str:
-        return shlex.join(
-            ["tidelog", "transactions", "--bootstrap-server", self.bootstrap]
-            + (["--command-config", self.config] if self.config else [])
-            + ["force-terminate", "--transactional-id", transactional_id]
-        )
+        return self.line("transactions", "force-terminate", "--transactional-id", transactional_id)
 
     def acl(self, action: str, entry: AccessControlEntry) -> str | None:
         """``action``: ``--add`` or ``--remove``. None for kinds of resources that the tool has no flag for."""

@@ -261,7 +261,11 @@ class Walk:
             for (leader, isolation), offsets in groups.items()
         ]
         found: dict[int, PartitionRead] = {}
-        for (_, isolation), answer in zip(groups, await asyncio.gather(*calls), strict=True):
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        for ((_, isolation), offsets), answer in zip(groups.items(), answers, strict=True):
+            if isinstance(answer, BaseException):
+                self._lost(offsets, answer)
+                continue
             found |= answer
             if isolation == READ_COMMITTED and not any(read.records for read in answer.values()):
                 self._all_stable.update(answer)  # what lies below the last stable offset was compacted away
@@ -269,6 +273,14 @@ class Walk:
         self._budget.read += size
         await self._budget.pace(size)
         return {index: read for index, read in found.items() if index in positions and self._is_fine(index, read)}
+
+    def _lost(self, offsets: Iterable[int], error: BaseException) -> None:
+        """A leader did not answer: its partitions are left out, the others go on."""
+        if not isinstance(error, Exception):
+            raise error
+        for index in offsets:
+            self._gone.add(index)
+            self._problems.append({"kind": "problem", "partition": index, "error": str(error)})
 
     def _is_fine(self, index: int, read: PartitionRead) -> bool:
         if read.error == ErrorCode.NONE:
