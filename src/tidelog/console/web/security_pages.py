@@ -85,19 +85,27 @@ async def acls(context: Context) -> dict[str, Any]:
 async def create_acls(context: Context) -> dict[str, Any]:
     """Add ACLs; those that are there already stay."""
     cluster, entries = context.cluster, context.body["entries"]
+    there = set(await cluster.run(acl_calls.describe()))
     failed: Mapping[AccessControlEntry, KafkaError] = {}
     if not context.dry_run:
         failed = await cluster.run(acl_calls.create(entries))
-    rows = tuple(PlanRow(described(each), None, "added") for each in entries)
+    rows = tuple(
+        PlanRow(described(each), "there already" if each in there else None, "stays" if each in there else "added")
+        for each in entries
+    )
     return _acl_result(context, Plan("Add ACLs", rows, command=_commands(context, "--add")), failed)
 
 
 async def delete_acls(context: Context) -> dict[str, Any]:
     """Remove exactly these ACLs."""
     cluster, entries = context.cluster, context.body["entries"]
+    there = set(await cluster.run(acl_calls.describe()))
     if not context.dry_run:
         await cluster.run(acl_calls.delete([_exactly(each) for each in entries]))
-    rows = tuple(PlanRow(described(each), "there", "removed") for each in entries)
+    rows = tuple(
+        PlanRow(described(each), "there" if each in there else None, "removed" if each in there else "is not there")
+        for each in entries
+    )
     return _acl_result(context, Plan("Remove ACLs", rows, command=_commands(context, "--remove")), {})
 
 
