@@ -9,12 +9,22 @@ from typing import Any, Final
 from tidelog.client.admin import groups, share_groups, streams_groups
 from tidelog.client.admin.group_results import StreamsSubtopology
 from tidelog.client.admin.topics import check
-from tidelog.client.calls import Ask, Call, Coordinator, Locate, Node, Partition
+from tidelog.client.calls import Ask, Call, Coordinator, Locate, Node, Partition, VersionOf
 from tidelog.console.reading.fetching import Bounds, bounds
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET
 from tidelog.protocol.messages.list_groups import ListGroupsRequest
+from tidelog.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 EMPTY_STATES: Final = frozenset({"Empty", "Dead"})
+GROUPS_IN_OFFSET_FETCH_FROM: Final = 8
+NAMES_IN_OFFSET_FETCH_TO: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +158,38 @@ def progress(group_id: str, kind: str, also: Iterable[Partition] = ()) -> Call[d
         starts = yield from share_groups.offsets(group_id)
         limits = yield from bounds(sorted(starts))
         return {at: Progress(each.start_offset, limits[at], each.lag) for at, each in sorted(starts.items())}
-    committed = yield from groups.committed(group_id, stable=False)
-    wanted = sorted({*committed, *also})
+    offsets = yield from committed(group_id)
+    wanted = sorted({*offsets, *also})
     limits = yield from bounds(wanted)
-    return {at: Progress(committed[at].offset if at in committed else None, limits[at]) for at in wanted}
+    return {at: Progress(offsets.get(at), limits[at]) for at in wanted}
+
+
+def committed(group_id: str, topic: str | None = None, partitions: Iterable[int] = ()) -> Call[dict[Partition, int]]:
+    """The committed offsets of a group, all or of some partitions of a topic; empty for a group without any. KafkaError.
+
+    Topics are asked for by name: an answer with ids (KIP-848) would cost a list of all topics for each group."""
+    to = Coordinator(group_id)
+    version = yield VersionOf(OffsetFetchRequest.API_KEY, to)
+    if version >= GROUPS_IN_OFFSET_FETCH_FROM:
+        topics = None if topic is None else [OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=topics)])
+        found = (yield Ask(request, to, NAMES_IN_OFFSET_FETCH_TO, _first_group)).groups[0]
+    else:
+        old = None if topic is None else [OffsetFetchRequestTopic(name=topic, partition_indexes=list(partitions))]
+        found = yield Ask(OffsetFetchRequest(group_id=group_id, topics=old), to, code_of=lambda answer: int(answer.error_code))
+    if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return {}
+    check(found.error_code)
+    return {
+        (each.name, part.partition_index): part.committed_offset
+        for each in found.topics
+        for part in each.partitions
+        if part.error_code == ErrorCode.NONE and part.committed_offset != NO_OFFSET
+    }
+
+
+def _first_group(answer: Any) -> int:
+    return int(answer.groups[0].error_code)
 
 
 def snapshot(group_id: str, kind: str) -> Call[GroupSnapshot]:

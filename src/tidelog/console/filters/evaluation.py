@@ -26,19 +26,24 @@ MISSING: Final = _Missing()
 
 
 class Part:
-    """A key, value or header as a filter sees it: its text, and the JSON inside, which is parsed when it is first needed.
+    """A key, value or header as a filter sees it: its text, and the JSON inside, both made when they are first needed."""
 
-    ``text`` is None for null.
-    """
+    __slots__ = ("_json", "_parsed", "_read", "_text", "size")
 
-    __slots__ = ("_json", "_parsed", "size", "text")
-
-    def __init__(self, text: str | None, size: int) -> None:
-        """``size``: bytes of the payload, 0 for null."""
-        self.text = text
+    def __init__(self, read: Callable[[], str | None], size: int) -> None:
+        """``read``: makes the text, None for null. ``size``: bytes of the payload, 0 for null."""
+        self._read: Callable[[], str | None] | None = read
+        self._text: str | None = None
         self.size = size
         self._json: Any = MISSING
         self._parsed = False
+
+    @property
+    def text(self) -> str | None:
+        """The text; None for null."""
+        if self._read is not None:
+            self._text, self._read = self._read(), None
+        return self._text
 
     @property
     def json(self) -> Any:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from tidelog.client.admin.topics import list_offsets
-from tidelog.client.calls import Ask, Call, Node, Partition
+from tidelog.client.admin.topics import leaders, list_offsets
+from tidelog.client.calls import Ask, Call, Each, Node, Partition
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_OFFSET
 from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tidelog.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 MAX_BYTES: Final = 4 << 20
 """Of one answer; more only where a single batch is larger (KIP-74)."""
 PARTITION_BYTES: Final = 1 << 20
+LOOK_MS: Final = 10_000
+"""How long a broker may look for offsets in remote storage (KIP-1075)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,19 @@ class PartitionRead:
     records: bytes
 
 
-def bounds(partitions: Iterable[Partition]) -> Call[dict[Partition, Bounds]]:
-    """The bounds of each partition; with an error for those without a leader."""
+def bounds(partitions: Iterable[Partition], known: Mapping[Partition, int] | None = None) -> Call[dict[Partition, Bounds]]:
+    """The bounds of each partition; with an error for those without a leader. ``known``: the leaders, asked for without it."""
     wanted = list(partitions)
     if not wanted:
         return {}
-    starts = yield from list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
-    stable = yield from list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP), READ_COMMITTED)
-    ends = yield from list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
+    there = (yield from leaders(topic for topic, _ in wanted)) if known is None else known
+    by_leader: dict[int, list[Partition]] = {}
+    for at in wanted:
+        if at in there:
+            by_leader.setdefault(there[at], []).append(at)
+    starts = yield from _offsets(by_leader, EARLIEST_TIMESTAMP, READ_UNCOMMITTED)
+    stable = yield from _offsets(by_leader, LATEST_TIMESTAMP, READ_COMMITTED)
+    ends = yield from _offsets(by_leader, LATEST_TIMESTAMP, READ_UNCOMMITTED)
     found: dict[Partition, Bounds] = {}
     for at in wanted:
         answers = [each.get(at) for each in (starts, stable, ends)]
@@ -59,6 +67,21 @@ def bounds(partitions: Iterable[Partition]) -> Call[dict[Partition, Bounds]]:
             start, last, end = (int(each.offset) for each in answers if each is not None)
             found[at] = Bounds(start, max(start, last), max(start, end))
     return found
+
+
+def _offsets(by_leader: Mapping[int, list[Partition]], timestamp: int, isolation: int) -> Call[dict[Partition, Any]]:
+    answers = yield Each([_offsets_at(leader, wanted, timestamp, isolation) for leader, wanted in by_leader.items()])
+    return {
+        (topic.name, part.partition_index): part for answer in answers for topic in answer.topics for part in topic.partitions
+    }
+
+
+def _offsets_at(leader: int, wanted: list[Partition], timestamp: int, isolation: int) -> Call[Any]:
+    topics: dict[str, list[ListOffsetsPartition]] = {}
+    for topic, index in wanted:
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=timestamp))
+    rows = [ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()]
+    return (yield Ask(ListOffsetsRequest(isolation_level=isolation, topics=rows, timeout_ms=LOOK_MS), Node(leader)))
 
 
 def positions_at(partitions: Iterable[Partition], timestamp_ms: int) -> Call[dict[Partition, int | None]]:

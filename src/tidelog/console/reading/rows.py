@@ -121,8 +121,7 @@ def _payload(data: bytes | None, decoder: str, limit: int, paths: Paths) -> Mapp
 
 
 def _part(data: bytes | None, paths: Paths) -> Part:
-    text = masked_text(data, paths) if paths else whole_text(data)
-    return Part(text, 0 if data is None else len(data))
+    return Part(lambda: masked_text(data, paths) if paths else whole_text(data), 0 if data is None else len(data))
 
 
 def _of_header(paths: Paths, name: str) -> Paths:

@@ -8,11 +8,25 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.console.access.rights import About, Right
-from tidelog.console.asking.groups import SHARE, STREAMS, GroupSnapshot, GroupState, MemberState, Progress, by_topic, snapshot
+from tidelog.client.admin import share_groups
+from tidelog.client.calls import Partition
+from tidelog.console.asking.groups import (
+    SHARE,
+    STREAMS,
+    GroupSnapshot,
+    GroupState,
+    MemberState,
+    Progress,
+    by_topic,
+    committed,
+    snapshot,
+)
+from tidelog.console.asking.groups import described as group_described
 from tidelog.console.asking.rates import History, Sample
 from tidelog.console.causes import diagnose
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import GroupFacts
+from tidelog.console.reading.fetching import Bounds, bounds
 from tidelog.console.web.answers import Answer
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Context
@@ -40,22 +54,55 @@ async def groups(context: Context) -> Answer:
 
 
 async def facts(context: Context) -> Answer:
-    """Lag and members of some groups."""
+    """Lag and members of some groups; the ends of all their partitions are asked for together."""
     cluster = context.cluster
     turns = asyncio.Semaphore(AT_ONCE)
+    there, _ = await cluster.overview()
 
-    async def row(group_id: str) -> dict[str, Any]:
+    async def look(group_id: str) -> tuple[GroupState, Mapping[Partition, int | None], int | None] | Exception:
         async with turns:
             try:
-                found, _ = await snapshot_of(cluster, group_id)
+                return await _facts_of(cluster, group_id)
             except Exception as error:
-                return {"id": group_id, "lag": None, "members": None, "topics": None, "error": error_text(error)}
-        topics = {topic for topic, _ in found.progress}
-        lag = None if found.lag is None else str(found.lag)
-        return {"id": group_id, "lag": lag, "members": len(found.group.members), "topics": len(topics), "error": None}
+                return error
 
     ids = [each for each in context.query["id"] if context.sees(About.GROUP, each)]
-    return Answer(list(await asyncio.gather(*map(row, ids))))
+    looks = dict(zip(ids, await asyncio.gather(*map(look, ids)), strict=True))
+    wanted = sorted({at for each in looks.values() if not isinstance(each, Exception) for at in each[1]})
+    leaders = {at: part.leader for at, part in there.each_partition() if part.leader is not None}
+    limits = await cluster.run(bounds(wanted, leaders))
+    return Answer([_facts_row(group_id, each, limits) for group_id, each in looks.items()])
+
+
+async def _facts_of(cluster: Cluster, group_id: str) -> tuple[GroupState, Mapping[Partition, int | None], int | None]:
+    """The group, its committed offsets, and its lag where the broker counts it (share groups)."""
+    kind = await kind_of(cluster, group_id)
+    group = await cluster.run(group_described(group_id, kind))
+    if kind == SHARE:
+        starts = await cluster.run(share_groups.offsets(group_id))
+        known = [each.lag for each in starts.values() if each.lag is not None]
+        return group, {at: each.start_offset for at, each in starts.items()}, sum(known) if known else None
+    return group, await cluster.run(committed(group_id)), None
+
+
+def _facts_row(
+    group_id: str,
+    found: tuple[GroupState, Mapping[Partition, int | None], int | None] | Exception,
+    limits: Mapping[Partition, Bounds],
+) -> dict[str, Any]:
+    if isinstance(found, Exception):
+        return {"id": group_id, "lag": None, "members": None, "topics": None, "error": error_text(found)}
+    group, offsets, lag = found
+    if lag is None:
+        known = [each for at, offset in offsets.items() if (each := Progress(offset, limits[at]).lag) is not None]
+        lag = sum(known) if known else None
+    return {
+        "id": group_id,
+        "lag": None if lag is None else str(lag),
+        "members": len(group.members),
+        "topics": len({topic for topic, _ in offsets}),
+        "error": None,
+    }
 
 
 async def kind_of(cluster: Cluster, group_id: str) -> str:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tidelog.client.admin import replicas
+from tidelog.client.admin import replicas, share_groups
 from tidelog.client.admin.results import ResourceType
 from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.configs import settings
-from tidelog.console.asking.groups import SHARE, STREAMS, Progress, described, progress
+from tidelog.console.asking.groups import EMPTY_STATES, SHARE, STREAMS, Listed, Progress, committed, described
 from tidelog.console.asking.overview import TopicState
 from tidelog.console.asking.producers import producers
 from tidelog.console.reading.fetching import Bounds, bounds
@@ -91,7 +91,10 @@ async def partition_bounds(cluster: Cluster, wanted: Sequence[TopicState]) -> Ma
     """The bounds of every partition of these topics, shared for some seconds."""
     key = ("bounds", *(topic.name for topic in wanted))
     partitions = [(topic.name, part.index) for topic in wanted for part in topic.partitions]
-    kept = await cluster.shared.get(key, FACTS_MS, lambda: cluster.run(bounds(partitions)))
+    leaders = {
+        (topic.name, part.index): part.leader for topic in wanted for part in topic.partitions if part.leader is not None
+    }
+    kept = await cluster.shared.get(key, FACTS_MS, lambda: cluster.run(bounds(partitions, leaders)))
     found: Mapping[tuple[str, int], Bounds] = kept.value
     return found
 
@@ -179,27 +182,41 @@ async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]]
     if len(listed) > MOST_GROUPS:
         partial.append(("groups", f"only {MOST_GROUPS} of {len(listed)} were asked"))
     turns = asyncio.Semaphore(AT_ONCE)
+    there = (await cluster.overview())[0].topic(topic)
+    limits = await partition_bounds(cluster, [there])
+    indexes = [part.index for part in there.partitions]
 
-    async def ask(group_id: str, kind: str) -> dict[str, Any] | None:
+    async def ask(found: Listed) -> dict[str, Any] | None:
         async with turns:
             try:
-                found: Mapping[tuple[str, int], Progress] = await cluster.run(progress(group_id, kind))
-                here = {at: each for at, each in found.items() if at[0] == topic}
-                if not here and kind not in (SHARE, STREAMS):
-                    group = await cluster.run(described(group_id, kind))
-                    if not any(at[0] == topic for member in group.members for at in member.assignment):
-                        return None
-                elif not here:
-                    return None
+                lag, here = await _lag_on(cluster, found, topic, indexes, limits)
             except Exception as error:
-                partial.append((f"group {group_id}", error_text(error)))
+                partial.append((f"group {found.group_id}", error_text(error)))
                 return None
-        lags = [each.lag for each in here.values() if each.lag is not None]
-        state = answer.data[group_id].state
-        return {"id": group_id, "type": kind, "state": state, "lag": str(sum(lags)) if lags else None}
+        return {"id": found.group_id, "type": found.kind, "state": found.state, "lag": lag} if here else None
 
-    rows = await asyncio.gather(*(ask(each.group_id, each.kind) for each in listed[:MOST_GROUPS]))
+    rows = await asyncio.gather(*(ask(each) for each in listed[:MOST_GROUPS]))
     return [row for row in rows if row is not None], tuple(partial)
+
+
+async def _lag_on(
+    cluster: Cluster, found: Listed, topic: str, indexes: list[int], limits: Mapping[tuple[str, int], Bounds]
+) -> tuple[str | None, bool]:
+    """The lag of a group on a topic, and whether it has anything to do with it: offsets, or members that read it."""
+    if found.kind == SHARE:
+        starts = await cluster.run(share_groups.offsets(found.group_id))
+        own = [each for at, each in starts.items() if at[0] == topic]
+        known = [each.lag for each in own if each.lag is not None]
+        return str(sum(known)) if known else None, bool(own)
+    offsets = await cluster.run(committed(found.group_id, topic, indexes))
+    if offsets:
+        lags = [Progress(offset, limits.get(at, Bounds())).lag for at, offset in offsets.items()]
+        counted = [lag for lag in lags if lag is not None]
+        return str(sum(counted)) if counted else None, True
+    if found.kind == STREAMS or found.state in EMPTY_STATES:
+        return None, False
+    group = await cluster.run(described(found.group_id, found.kind))
+    return None, any(at[0] == topic for member in group.members for at in member.assignment)
 
 
 async def topic_producers(context: Context) -> Answer:

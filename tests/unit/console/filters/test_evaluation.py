@@ -18,7 +18,7 @@ JSON = st.recursive(
 
 
 def part(text: str | None) -> Part:
-    return Part(text, len(text or ""))
+    return Part(lambda: text, len(text or ""))
 
 
 def takes(text: str, value: str | None = None, key: str | None = "k", **headers: str) -> bool:
