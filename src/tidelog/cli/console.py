@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 SALT_BYTES = 16
+REGISTRY_URL = "schema.registry.url"
 
 
 @click.command("console", context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,6 +27,7 @@ SALT_BYTES = 16
 @command_config_option
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME=HOST:PORT,...", help="A further cluster; several may be given.")
 @click.option("--cluster-config", "configs", multiple=True, metavar="NAME=FILE", help="A file with settings of that cluster's client.")
+@click.option("--schema-registry", metavar="URL", help=f"Where Avro's schemas are; {REGISTRY_URL} in --command-config, too.")
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="Where the console listens.")
 @click.option("--public-url", metavar="URL", help="Where browsers find it, if not at --listen: behind a proxy, or by its name.")
 @click.option("--base-path", default="/", metavar="/PATH", help="The path that it is served under.")
@@ -39,6 +42,7 @@ def command(
     command_config: str | None,
     clusters: tuple[str, ...],
     configs: tuple[str, ...],
+    schema_registry: str | None,
     listen: str,
     public_url: str | None,
     base_path: str,
@@ -62,7 +66,7 @@ def command(
 
         serve(
             Options(
-                clusters_of(bootstrap_server, command_config, clusters, configs),
+                clusters_of(bootstrap_server, command_config, clusters, configs, schema_registry),
                 listen,
                 public_url,
                 base_path,
@@ -90,7 +94,11 @@ def serve(options: Options) -> None:
 
 
 def clusters_of(
-    bootstrap: str | None, config: str | None, further: tuple[str, ...], configs: tuple[str, ...]
+    bootstrap: str | None,
+    config: str | None,
+    further: tuple[str, ...] = (),
+    configs: tuple[str, ...] = (),
+    registry: str | None = None,
 ) -> list[ClusterOption]:
     """The clusters of the flags; the one of --bootstrap-server is called main. CommandFailed, ConfigError."""
     from tidelog.console.web.starting import ClusterOption
@@ -107,7 +115,22 @@ def clusters_of(
     unknown = sorted(set(files) - set(servers))
     if unknown:
         raise CommandFailed(f"there are settings for {unknown[0]}, and no such cluster; give --bootstrap-server or --cluster")
-    return [ClusterOption(name, value, _settings(files.get(name)), files.get(name)) for name, value in servers.items()]
+    found = []
+    for name, value in servers.items():
+        settings = _settings(files.get(name))
+        found.append(ClusterOption(name, value, settings, files.get(name), registry_of(settings, registry if name == MAIN else None)))
+    return found
+
+
+def registry_of(settings: Mapping[str, str], given: str | None) -> str | None:
+    """The address of the schema registry, with the login that the settings have under Confluent's names."""
+    url = given or settings.get(REGISTRY_URL)
+    login = settings.get("schema.registry.basic.auth.user.info") or settings.get("basic.auth.user.info")
+    if url is None or login is None:
+        return url
+    scheme, sign, rest = url.partition("://")
+    user, _, password = login.partition(":")
+    return f"{scheme}{sign}{quote(user, safe='')}:{quote(password, safe='')}@{rest}"
 
 
 def _settings(path: str | None) -> Mapping[str, str]:

@@ -8,17 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidelog.console.payloads import exact_json
+from tidelog.console.payloads import exact_json, framed
+from tidelog.console.payloads.framed import Refused, Schema, Schemas
 from tidelog.console.payloads.msgpack import NotMessagePack, as_json
 
 MAX_PARSED: Final = 1 << 18
 """Bytes: a longer payload is shown as text, and not parsed."""
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _INTEGERS: Final = (1, 2, 4, 8)
-
-
-class Refused(ValueError):
-    """A decoder does not fit; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +27,7 @@ class Payload:
     text: str
     cut: bool = False
     masked: bool = False
+    schema: Schema | None = None
     refused: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> Mapping[str, Any]:
@@ -40,19 +38,24 @@ class Payload:
             "text": self.text,
             "cut": self.cut,
             "masked": self.masked,
-            "schema": None,
+            "schema": None if self.schema is None else {"id": self.schema.schema_id, "type": self.schema.kind, "subject": None},
             "refused": [{"decoder": decoder, "reason": reason} for decoder, reason in self.refused],
         }
 
 
-def decode(data: bytes | memoryview, wanted: str, limit: int) -> Payload:
-    """``wanted``: auto or the name of a decoder. ``limit``: bytes that are shown at most.
+def decode(data: bytes | memoryview, wanted: str, limit: int, schemas: Schemas | None = None) -> Payload:
+    """``wanted``: auto or the name of a decoder. ``limit``: bytes that are shown at most. ``schemas``: for payloads that begin with
+    the id of one.
 
     A decoder that was asked for and does not fit gives hexadecimal, with its reason."""
     raw = bytes(data)
     refused: list[tuple[str, str]] = []
-    for name in AUTOMATIC if wanted == "auto" else (wanted,):
+    automatic = AUTOMATIC if schemas is None else (BY_SCHEMA, *AUTOMATIC)
+    for name in automatic if wanted == "auto" else (wanted,):
         try:
+            if name == BY_SCHEMA:
+                text, schema = _by_schema(raw, schemas)
+                return Payload(len(raw), name, text[:limit], len(text) > limit, schema=schema, refused=tuple(refused))
             text, cut = DECODERS[name](raw, limit)
         except Refused as problem:
             refused.append((name, str(problem)))
@@ -62,11 +65,16 @@ def decode(data: bytes | memoryview, wanted: str, limit: int) -> Payload:
     return Payload(len(raw), "hex", text, cut, refused=tuple(refused))
 
 
-def whole_text(data: bytes | memoryview | None) -> str | None:
-    """What a filter looks at: the JSON of MessagePack, the text, or hexadecimal; None for null."""
+def whole_text(data: bytes | memoryview | None, schemas: Schemas | None = None) -> str | None:
+    """What a filter looks at: the JSON of Avro or MessagePack, the text, or hexadecimal; None for null."""
     if data is None:
         return None
     raw = bytes(data)
+    if schemas is not None and raw[:1] == b"\0":
+        try:
+            return _by_schema(raw, schemas)[0]
+        except Refused:
+            pass
     for decoder in (_text, _message_pack):
         try:
             return decoder(raw, len(raw))[0]
@@ -75,15 +83,17 @@ def whole_text(data: bytes | memoryview | None) -> str | None:
     return raw.hex()
 
 
-def masked(data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int) -> Payload:
-    """A payload of which some paths may not be seen; whole when ``paths`` has an empty path, or when it is not JSON or
+def masked(
+    data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int, schemas: Schemas | None = None
+) -> Payload:
+    """A payload of which some paths may not be seen; whole when ``paths`` has an empty path, or when it is not JSON, Avro or
     MessagePack."""
     raw = bytes(data)
-    for name in ("json", "msgpack"):
+    for name in (BY_SCHEMA, "json", "msgpack"):
         if not all(paths):
             break
         try:
-            text, _ = DECODERS[name](raw, len(raw))
+            text = _by_schema(raw, schemas)[0] if name == BY_SCHEMA else DECODERS[name](raw, len(raw))[0]
             value = exact_json.loads(text)
             for path in paths:
                 value = exact_json.masked(value, path)
@@ -94,12 +104,22 @@ def masked(data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int)
     return Payload(len(raw), "none", "", masked=True)
 
 
-def masked_text(data: bytes | memoryview | None, paths: Sequence[Sequence[str]]) -> str | None:
+def masked_text(
+    data: bytes | memoryview | None, paths: Sequence[Sequence[str]], schemas: Schemas | None = None
+) -> str | None:
     """What a filter sees of such a payload: else a filter could find out what is masked."""
-    return None if data is None else masked(data, paths, MAX_PARSED).text
+    return None if data is None else masked(data, paths, MAX_PARSED, schemas).text
 
 
 # -- decoders ---------------------------------------------------------------------------------------------------------------
+
+
+def _by_schema(raw: bytes, schemas: Schemas | None) -> tuple[str, Schema]:
+    if schemas is None:
+        raise Refused("the console has no schema registry for this cluster")
+    if len(raw) > MAX_PARSED:
+        raise Refused(f"{len(raw)} bytes: more than {MAX_PARSED} are not parsed")
+    return framed.decoded(raw, schemas)
 
 
 def _json(raw: bytes, limit: int) -> tuple[str, bool]:
@@ -173,4 +193,6 @@ DECODERS: Final[Mapping[str, Callable[[bytes, int], tuple[str, bool]]]] = {
     "base64": _base64,
     "none": _nothing,
 }
+BY_SCHEMA: Final = "avro"
+NAMES: Final = ("auto", BY_SCHEMA, *DECODERS)
 AUTOMATIC: Final = ("json", "text", "msgpack", "hex")

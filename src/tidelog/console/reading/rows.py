@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from tidelog.console.access.rights import Access
 from tidelog.console.filters.evaluation import Part, Subject, Test
 from tidelog.console.payloads.decoding import Payload, decode, masked, masked_text, whole_text
+from tidelog.console.payloads.framed import Schemas
 from tidelog.console.reading.scanning import Seen
 from tidelog.records.compression import Codec
 
@@ -55,6 +56,7 @@ class View:
     aborted: bool = False
     control: bool = False
     hidden: Hidden = Hidden()
+    schemas: Schemas | None = None
 
     def row(self, seen: Seen) -> Row | None:
         """The record, or None if it is not wanted."""
@@ -70,9 +72,9 @@ class View:
             seen.partition,
             seen.offset,
             seen.timestamp,
-            _part(seen.key, hidden.key),
-            _part(seen.value, hidden.value),
-            {_name(name): _part(value, _of_header(hidden.headers, _name(name))) for name, value in seen.headers},
+            _part(seen.key, hidden.key, self.schemas),
+            _part(seen.value, hidden.value, self.schemas),
+            {_name(name): _part(value, _of_header(hidden.headers, _name(name)), None) for name, value in seen.headers},
         )
 
     def _line(self, seen: Seen) -> dict[str, Any]:
@@ -84,8 +86,8 @@ class View:
             "offset": str(seen.offset),
             "timestamp_ms": str(seen.timestamp),
             "timestamp_type": "append" if batch.log_append_time else "none" if seen.timestamp == NO_TIMESTAMP else "create",
-            "key": _payload(seen.key, "hex" if control else self.key, self.cut, hidden.key),
-            "value": _payload(seen.value, "hex" if control else self.value, self.cut, hidden.value),
+            "key": _payload(seen.key, "hex" if control else self.key, self.cut, hidden.key, self.schemas),
+            "value": _payload(seen.value, "hex" if control else self.value, self.cut, hidden.value, self.schemas),
             "headers": [
                 {"name": _name(name), "value": _payload(value, "auto", HEADER_BYTES, _of_header(hidden.headers, _name(name)))}
                 for name, value in seen.headers[:MAX_HEADERS]
@@ -113,15 +115,19 @@ def instant(timestamp_ms: int) -> str | None:
     return None if timestamp_ms == NO_TIMESTAMP else when.isoformat(timespec="milliseconds")
 
 
-def _payload(data: bytes | None, decoder: str, limit: int, paths: Paths) -> Mapping[str, Any] | None:
+def _payload(
+    data: bytes | None, decoder: str, limit: int, paths: Paths, schemas: Schemas | None = None
+) -> Mapping[str, Any] | None:
     if data is None:
         return None
-    found: Payload = masked(data, paths, limit) if paths else decode(data, decoder, limit)
+    found: Payload = masked(data, paths, limit, schemas) if paths else decode(data, decoder, limit, schemas)
     return found.as_json()
 
 
-def _part(data: bytes | None, paths: Paths) -> Part:
-    return Part(lambda: masked_text(data, paths) if paths else whole_text(data), 0 if data is None else len(data))
+def _part(data: bytes | None, paths: Paths, schemas: Schemas | None) -> Part:
+    return Part(
+        lambda: masked_text(data, paths, schemas) if paths else whole_text(data, schemas), 0 if data is None else len(data)
+    )
 
 
 def _of_header(paths: Paths, name: str) -> Paths:

@@ -1,4 +1,4 @@
-"""One cluster: its client, and answers that all browsers share for some seconds, so that many pages cost the brokers one request."""
+"""One cluster: its client, its schemas, and answers that all browsers share for some seconds, so that many pages cost the brokers one request."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tidelog.console.asking.commands import Commands
 from tidelog.console.asking.groups import Listed, listed_at
 from tidelog.console.asking.overview import Overview, overview
 from tidelog.console.asking.rates import History
+from tidelog.console.payloads.framed import Schemas
 from tidelog.console.web.answers import Answer
 from tidelog.console.web.problems import error_text
 
@@ -93,8 +94,10 @@ class Cluster:
         settings: Mapping[str, str],
         now_ms: Callable[[], int],
         config_file: str | None = None,
+        schemas: Schemas | None = None,
     ) -> None:
         """ConfigError for unusable settings, certificates or keys."""
+        self.schemas = schemas
         self.id = cluster_id
         self.bootstrap = bootstrap
         self.commands = Commands(bootstrap, config_file)

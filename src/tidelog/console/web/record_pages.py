@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.overview import TopicState
 from tidelog.console.filters.evaluation import Test, compiled
 from tidelog.console.filters.tokens import MAX_CHARACTERS, FilterError
-from tidelog.console.payloads.decoding import DECODERS
+from tidelog.console.payloads.decoding import NAMES
 from tidelog.console.reading.fetching import READ_COMMITTED, READ_UNCOMMITTED, Bounds, bounds, fetch, positions_at
 from tidelog.console.reading.rows import Hidden, View
 from tidelog.console.reading.scanning import Scan, Seen
@@ -28,7 +29,6 @@ from tidelog.console.web.topic_pages import known_topic
 from tidelog.console.web.values import Param, flag, number, one_of, text
 
 MODES: Final = ("newest", "oldest", "offset", "time", "tail")
-DECODER_NAMES: Final = ("auto", *DECODERS)
 MOST_PARTITIONS: Final = 1000
 MAX_PARTITION: Final = 1_000_000
 
@@ -88,7 +88,10 @@ def _budget(context: Context) -> Budget:
 def _view(context: Context, topic: str, test: Test | None) -> View:
     query = context.query
     hidden = Hidden.of(context.access, context.cluster.id, topic)
-    return View(query["key"], query["value"], context.state.limits.cut_bytes, test, query["aborted"], query["control"], hidden)
+    cut = context.state.limits.cut_bytes
+    return View(
+        query["key"], query["value"], cut, test, query["aborted"], query["control"], hidden, context.cluster.schemas
+    )
 
 
 async def _topic(client: AdminClient, found: TopicState, chosen: list[int]) -> Topic:
@@ -220,8 +223,9 @@ async def record(context: Context) -> Answer:
     if seen is not None:
         cut = sizes.full_bytes if query["full"] else sizes.cut_bytes
         hidden = Hidden.of(context.access, context.cluster.id, found.name)
-        view = View(query["key"], query["value"], cut, aborted=True, control=True, hidden=hidden)
-        made = view.row(seen)
+        schemas = context.cluster.schemas
+        view = View(query["key"], query["value"], cut, aborted=True, control=True, hidden=hidden, schemas=schemas)
+        made = await asyncio.to_thread(view.row, seen)
         assert made is not None
         row = {name: value for name, value in made.line.items() if name != "kind"}
     else:
@@ -320,7 +324,7 @@ def _missing(offset: int, limits: Bounds, following: int | None) -> str:
 
 _RECORDS: Final = "clusters/{c}/topics/{t}/records"
 _PLACE: Final = _RECORDS + "/{p}/{offset}"
-_DECODERS: Final = {"key": Param(one_of(DECODER_NAMES), "auto"), "value": Param(one_of(DECODER_NAMES), "auto")}
+_DECODERS: Final = {"key": Param(one_of(NAMES), "auto"), "value": Param(one_of(NAMES), "auto")}
 ROUTES: Final = (
     Route(
         "GET",

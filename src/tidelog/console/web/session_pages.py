@@ -49,7 +49,11 @@ def described(context: Context, found: Session | None) -> dict[str, Any]:
             {"id": each.id, "bootstrap": each.bootstrap} for each in state.clusters.values() if inside and access.sees(each.id)
         ],
         "limits": state.limits.shown(),
-        "features": {"msgpack": True, "avro": False, "export": True},
+        "features": {
+            "msgpack": True,
+            "avro": inside and any(each.schemas is not None for each in state.clusters.values()),
+            "export": True,
+        },
     }
 
 

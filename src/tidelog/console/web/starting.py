@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from tidelog.console.web.application import Application
 from tidelog.console.web.audit import Audit, to_file
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Limits, State, wall_ms
+from tidelog.console.web.registry import Registry
 from tidelog.console.web.static_files import StaticFiles
 from tidelog.console.web.table import routes
 from tidelog.model.errors import ConfigError
@@ -36,8 +37,10 @@ class ClusterOption:
 
     cluster_id: str
     bootstrap: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(repr=False)
     config_file: str | None = None
+    registry: str | None = field(default=None, repr=False)
+    """The address of its schema registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,14 @@ def state_of(options: Options) -> State:
         raise ConfigError(f"--audit-file {options.audit_file} cannot be written: {error.strerror}.") from None
     return State(
         {
-            each.cluster_id: Cluster(each.cluster_id, each.bootstrap, each.settings, wall_ms, each.config_file)
+            each.cluster_id: Cluster(
+                each.cluster_id,
+                each.bootstrap,
+                each.settings,
+                wall_ms,
+                each.config_file,
+                None if each.registry is None else Registry(each.registry),
+            )
             for each in options.clusters
         },
         None if options.users is None else Users(*options.users),

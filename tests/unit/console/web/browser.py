@@ -165,7 +165,7 @@ def console(
     """Run ``job`` with a browser of a console for this cluster. ``seen``: gets the lines of the audit."""
 
     async def run() -> Any:
-        state = state_of(Options([ClusterOption("main", bootstrap, {})], **options))
+        state = state_of(Options(**{"clusters": [ClusterOption("main", bootstrap, {})], **options}))
         if seen is not None:
             state.audit._write = seen.append
         try:
