@@ -1,4 +1,4 @@
-"""The users' file of the console: JSON with users, roles and masks. Unknown names are refused, so that no right rests on a typo."""
+"""The users' file of the console: JSON with users, roles and masks. Unknown names are refused: no right rests on a typo."""
 
 from __future__ import annotations
 

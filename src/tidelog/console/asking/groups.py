@@ -67,7 +67,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One partition of a group. ``committed``: of share groups the start offset. ``known_lag``: as the broker counts it (share groups)."""
+    """One partition of a group. Of share groups ``committed`` is the start offset, and ``known_lag`` what the broker counts."""
 
     committed: int | None
     bounds: Bounds

@@ -1,4 +1,4 @@
-"""How fast a group reads and producers write, from samples of its offsets: robust slopes, so that one odd sample changes little."""
+"""How fast a group reads and producers write, from samples of its offsets: robust slopes, which one odd sample changes little."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Filters as functions of a record. Each test costs time linear in the record's text; patterns are RE2's, so they do, too.
 
-A path that is not there is equal to nothing and fulfils no test but ``!=`` and ``not``. Integers compare exactly; texts compare with
-texts, numbers with numbers, true and false with themselves.
+A path that is not there is equal to nothing and fulfils no test but ``!=`` and ``not``. Integers compare exactly; texts compare
+with texts, numbers with numbers, true and false with themselves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A filter's tree, checked for types as far as they are known without a record.
 
-``filter``: ``test`` joined by ``and``, ``or``, ``not`` and parentheses. ``test``: a field, an operator and a literal; ``has(path)``; a
-text alone. ``docs/guide/console.md`` has the whole language.
+``filter``: ``test`` joined by ``and``, ``or``, ``not`` and parentheses. ``test``: a field, an operator and a literal;
+``has(path)``; a text alone. ``docs/guide/console.md`` has the whole language.
 """
 
 from __future__ import annotations

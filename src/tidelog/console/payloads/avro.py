@@ -1,7 +1,7 @@
-"""Avro values as JSON text. Integers are exact; bytes are as in Avro's own JSON (each byte a character), decimals and times are texts.
+"""Avro values as JSON text. Integers are exact; bytes are as in Avro's own JSON (each byte a character), decimals and times texts.
 
-The schema is the registry's, the bytes are anyone's: a value has to fill them, and arrays whose elements take no bytes are refused, because
-their length would be free of charge.
+The schema is the registry's, the bytes are anyone's: a value has to fill them, and arrays whose elements take no bytes are refused,
+because their length would be free of charge.
 """
 
 from __future__ import annotations

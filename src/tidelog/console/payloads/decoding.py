@@ -44,8 +44,8 @@ class Payload:
 
 
 def decode(data: bytes | memoryview, wanted: str, limit: int, schemas: Schemas | None = None) -> Payload:
-    """``wanted``: auto or the name of a decoder. ``limit``: bytes that are shown at most. ``schemas``: for payloads that begin with
-    the id of one.
+    """``wanted``: auto or the name of a decoder. ``limit``: bytes that are shown at most. ``schemas``: for payloads that begin
+    with the id of one.
 
     A decoder that was asked for and does not fit gives hexadecimal, with its reason."""
     raw = bytes(data)

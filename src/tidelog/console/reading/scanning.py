@@ -31,8 +31,8 @@ class Seen(NamedTuple):
 class Scan:
     """The batches of one answer, from ``begin`` on. Iterate it; then ``next_offset`` is where to fetch next.
 
-    ``stable``: the last stable offset; transactions behind it are open. ``aborted``: as in ``PartitionRead``. ``problems``: (offset,
-    text) of batches that cannot be read; they are skipped.
+    ``stable``: the last stable offset; transactions behind it are open. ``aborted``: as in ``PartitionRead``. ``problems``:
+    (offset, text) of batches that cannot be read; they are skipped.
     """
 
     def __init__(self, partition: int, records: bytes, begin: int, stable: int, aborted: tuple[tuple[int, int], ...]) -> None:
@@ -101,4 +101,4 @@ def _control(record: Record) -> str:
         kind = control_type(record.key)
     except CorruptBatch:
         return "other"
-    return {ControlType.ABORT: "abort", ControlType.COMMIT: "commit"}.get(ControlType(kind), "other") if kind in (0, 1) else "other"
+    return {int(ControlType.ABORT): "abort", int(ControlType.COMMIT): "commit"}.get(kind, "other")

@@ -1,8 +1,8 @@
 """Going through a topic's records: newest first, forward from some offsets, or as they come. Every step is bounded.
 
 Each partition has a buffer of rows that the filter took; the row with the newest (forward: oldest) timestamp of all buffers is
-next. Without a filter an empty buffer is refilled before the next row is chosen, so the order is exact; with one, each round reads
-every partition, so that hits appear early.
+next. Without a filter an empty buffer is refilled before the next row is chosen, so the order is exact; with one, each round
+reads every partition, so that hits appear early.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Topic:
 
 @dataclass(slots=True)
 class _Side:
-    """A partition under way. ``at``: where the next read begins (newest first: ends). ``done``: what the reader of rows has seen."""
+    """A partition under way. ``at``: where the next read begins (newest first: ends). ``done``: what was seen."""
 
     at: int
     done: int
@@ -131,8 +131,8 @@ class Walk:
         yield self._end(reason, "back", sides, hits)
 
     async def _back(self, sides: Mapping[int, _Side], due: Iterable[int], chunk: int, limit: int) -> bool | None:
-        """Refill the buffers of these partitions by one step back; whether a row was found. None, and nothing is changed, when the
-        budget ended meanwhile."""
+        """Refill the buffers of these partitions by one step back; whether a row was found. None, and nothing is changed, when
+        the budget ended meanwhile."""
         windows = {index: (max(self._start(index), sides[index].at - chunk), sides[index].at) for index in due}
         found = await self._window(windows, limit)
         if found is None:

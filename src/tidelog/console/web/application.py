@@ -1,7 +1,7 @@
 """The console as an ASGI application: every request passes one guard, and its route's one check of rights, before a handler runs.
 
-Guard: the Host must be the console's own (against DNS rebinding), the request must come from its own pages (Sec-Fetch-Site, Origin),
-a change shows the CSRF token. There is no CORS.
+Guard: the Host must be the console's own (against DNS rebinding), the request must come from its own pages (Sec-Fetch-Site,
+Origin), a change shows the CSRF token. There is no CORS.
 """
 
 from __future__ import annotations

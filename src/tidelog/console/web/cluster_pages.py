@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from functools import partial as partial_of
 from typing import Any, Final, TypeVar
 
 from tidelog.client.admin import cluster as cluster_calls
@@ -73,7 +74,7 @@ async def health(context: Context) -> Answer:
             "topics": len(facts.overview.topics),
             "partitions": facts.overview.partition_count,
             "groups": groups,
-            "findings": [each.as_json(lambda command: _with_connection(cluster, command)) for each in unclean if _shown(context, each)],
+            "findings": [each.as_json(partial_of(_with_connection, cluster)) for each in unclean if _shown(context, each)],
             "fine": fine,
         },
         kept.at_ms,
@@ -83,9 +84,10 @@ async def health(context: Context) -> Answer:
 
 def _shown(context: Context, trouble: Trouble) -> bool:
     """Findings name topics: those go to users who may see the cluster's own pages."""
-    return context.sees(About.CLUSTER) or (
-        trouble.link is not None and trouble.link[0] == "topic" and context.sees(About.TOPIC, trouble.link[1]) and len(trouble.evidence) == 1
-    )
+    if context.sees(About.CLUSTER):
+        return True
+    page, name = trouble.link or ("", "")
+    return page == "topic" and len(trouble.evidence) == 1 and context.sees(About.TOPIC, name)
 
 
 def _with_connection(cluster: Cluster, command: str) -> str:

@@ -1,4 +1,4 @@
-"""One cluster: its client, its schemas, and answers that all browsers share for some seconds, so that many pages cost the brokers one request."""
+"""One cluster: its client, its schemas, and answers that all browsers share for some seconds: many pages cost one request."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def problem_of(error: Exception) -> Problem:
         case NoConnection() | NotAuthenticated():
             return Problem(503, str(error))
         case UnsupportedByBroker():
-            return Problem(502, f"{error}".rstrip(".") + ": the brokers are too old for this page.", code=ErrorCode.UNSUPPORTED_VERSION)
+            text = f"{error}".rstrip(".") + ": the brokers are too old for this page."
+            return Problem(502, text, code=ErrorCode.UNSUPPORTED_VERSION)
         case ConfigError() | ProtocolViolation():
             return Problem(502, str(error))
         case TimeoutError():

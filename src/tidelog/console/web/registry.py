@@ -1,4 +1,4 @@
-"""Schemas of a registry with Confluent's REST API, for decoders: looked up when a record needs one, kept because ids never change.
+"""Schemas of a registry with Confluent's REST API, for decoders: looked up when a record needs one, kept as ids never change.
 
 Its address comes from the operator. Requests block, so decoders run in threads.
 """
@@ -54,7 +54,7 @@ class Registry:
         self._down: tuple[float, str] = (0.0, "")
 
     def find(self, schema_id: int) -> Schema:
-        """Refused when there is no such schema, when it is of a kind that is not decoded, or when the registry does not answer."""
+        """Refused when there is no such schema, when its kind is not decoded, or when the registry does not answer."""
         with self._lock:
             found = self._found.get(schema_id)
             if found is not None:

@@ -25,8 +25,8 @@ Handler = Callable[["Context"], Awaitable[Any]]
 class Route:
     """One method of one path. ``path`` has ``{name}`` segments. ``right`` None: anybody, logged in or not.
 
-    ``about`` with ``name``: the right is asked for that topic or group, named by a path segment, a query parameter or a field of the
-    body. ``about`` None: on anything of the cluster; the handler leaves out each name that the user may not see.
+    ``about`` with ``name``: the right is asked for that topic or group, named by a path segment, a query parameter or a field of
+    the body. ``about`` None: on anything of the cluster; the handler leaves out each name that the user may not see.
     """
 
     method: str

@@ -25,8 +25,8 @@ _TYPES: Final = {
     ".map": "application/json",
 }
 _MISSING: Final = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tidelog console</title></head><body>
-<h1>The console's pages are not built</h1><p>This copy of tidelog has the API of the console and not its pages. In a checkout of the
-source, <code>make front</code> builds them (it needs Node); wheels have them.</p></body></html>"""
+<h1>The console's pages are not built</h1><p>This copy of tidelog has the API of the console and not its pages. In a checkout of
+the source, <code>make front</code> builds them (it needs Node); wheels have them.</p></body></html>"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from tidelog.records.builder import RecordData
 MOST_PARTITIONS: Final = 100_000
 SHOWN_GROUPS: Final = 5
 PREVIEWED_BYTES: Final = 200
+END: Final = "end"
 _DRY_RUN: Final = {"dry_run": Param(flag, required=True)}
 _CONFIRM: Final = {"confirm": Param(optional(text(1000)), None)}
 
@@ -79,7 +80,8 @@ async def delete(context: Context) -> dict[str, Any]:
 async def truncate(context: Context) -> dict[str, Any]:
     """Delete the records before an offset of each partition."""
     cluster, found = context.cluster, await known_topic(context)
-    wanted: dict[int, int | None] = {index: None if offset == "end" else int(offset) for index, offset in context.body["before"].items()}
+    given: Mapping[int, int | str] = context.body["before"]
+    wanted = {index: None if offset == END else int(offset) for index, offset in given.items()}
     unknown = sorted(set(wanted) - {part.index for part in found.partitions})
     if unknown or not wanted:
         raise Problem(400, f"before: {found.name} has no partition {unknown[0]}" if unknown else "before: name a partition")
@@ -250,6 +252,13 @@ def _result(context: Context, plan: Plan) -> dict[str, Any]:
     return plan.carried_out(plan.failed).as_json()
 
 
+def _offset_or_end(found: Any) -> int | str:
+    if found == END:
+        return END
+    offset: int = number(0)(found)
+    return offset
+
+
 _BYTES: Final = optional(
     fields(
         encoding=Param(one_of(("text", "json", "hex", "base64")), required=True),
@@ -306,7 +315,7 @@ ROUTES: Final = (
         About.TOPIC,
         "t",
         body={
-            "before": Param(mapping(number(0, MOST_PARTITIONS), lambda found: found if found == "end" else number(0)(found), 10_000), required=True),
+            "before": Param(mapping(number(0, MOST_PARTITIONS), _offset_or_end, 10_000), required=True),
             **_CONFIRM,
             **_DRY_RUN,
         },

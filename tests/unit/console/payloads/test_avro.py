@@ -94,7 +94,10 @@ def test_a_record_of_itself_is_read_to_its_end_or_refused() -> None:
         reader(json.dumps(schema))(b"\x02" * 100_000)
 
 
-@pytest.mark.parametrize("schema", ["{", '"nothing"', '{"type": "record"}', "[]", '{"type":"record","name":"R","fields":[{"name":"a","type":"X"}]}'])
+@pytest.mark.parametrize(
+    "schema",
+    ["{", '"nothing"', '{"type": "record"}', "[]", '{"type":"record","name":"R","fields":[{"name":"a","type":"X"}]}'],
+)
 def test_a_schema_that_cannot_be_used_is_refused(schema: str) -> None:
     try:
         read = reader(schema)
