@@ -29,6 +29,9 @@ MOST_TRANSACTIONS: Final = 50
 MOST_TOPICS_ASKED: Final = 200
 LARGEST_SHOWN: Final = 20
 
+Sizes = Mapping[str, Mapping[tuple[int, int], int]]
+"""Bytes of each replica, by topic, and by (partition, broker)."""
+
 
 async def clusters(context: Context) -> list[dict[str, Any]]:
     """Every cluster that the user may see, those in trouble first."""
@@ -139,28 +142,34 @@ async def _open_transactions(cluster: Cluster) -> list[TransactionDescription]:
 async def _log_dirs(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...]]:
     """The log dirs of each broker that answers."""
 
-    async def ask() -> tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...]]:
+    dirs, partial, _ = await _disks(cluster)
+    return dirs, partial
+
+
+async def _disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
+    """The log dirs, what is wrong with the brokers that did not answer, and the sizes once more by topic."""
+
+    async def ask() -> tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
         there, _ = await cluster.overview()
-        return await cluster.each(list(there.brokers), lambda broker: cluster.run(replicas.log_dirs(broker)))
+        dirs, partial = await cluster.each(list(there.brokers), lambda broker: cluster.run(replicas.log_dirs(broker)))
+        sizes: dict[str, dict[tuple[int, int], int]] = {}
+        for broker, found_dirs in dirs.items():
+            for each in found_dirs:
+                for (topic, index), size in each.replicas.items():
+                    sizes.setdefault(topic, {})[index, broker] = size
+        return dirs, partial, sizes
 
     kept = await cluster.shared.get("log dirs", SLOW_MS, ask)
-    rows: tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...]] = kept.value
-    return rows
+    found_disks: tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes] = kept.value
+    return found_disks
 
 
 async def leader_bytes(cluster: Cluster, topic: str) -> dict[int, int] | None:
     """Bytes of each partition's leader replica; None where no broker said."""
-    dirs, _ = await _log_dirs(cluster)
+    _, _, sizes = await _disks(cluster)
     there, _ = await cluster.overview()
-    leaders = {part.index: part.leader for part in there.topic(topic).partitions}
-    sizes = {
-        at[1]: size
-        for broker, found_dirs in dirs.items()
-        for each in found_dirs
-        for at, size in each.replicas.items()
-        if at[0] == topic and leaders.get(at[1]) == broker
-    }
-    return sizes or None
+    leaders = {(part.index, part.leader) for part in there.topic(topic).partitions}
+    return {index: size for (index, broker), size in sizes.get(topic, {}).items() if (index, broker) in leaders} or None
 
 
 async def brokers(context: Context) -> Answer:

@@ -69,7 +69,12 @@ async def facts(context: Context) -> Answer:
     ids = [each for each in context.query["id"] if context.sees(About.GROUP, each)]
     looks = dict(zip(ids, await asyncio.gather(*map(look, ids)), strict=True))
     wanted = sorted({at for each in looks.values() if not isinstance(each, Exception) for at in each[1]})
-    leaders = {at: part.leader for at, part in there.each_partition() if part.leader is not None}
+    leaders = {
+        (name, part.index): part.leader
+        for name in {topic for topic, _ in wanted} & set(there.topics)
+        for part in there.topics[name].partitions
+        if part.leader is not None
+    }
     limits = await cluster.run(bounds(wanted, leaders))
     return Answer([_facts_row(group_id, each, limits) for group_id, each in looks.items()])
 
