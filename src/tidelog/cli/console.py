@@ -118,7 +118,9 @@ def clusters_of(
     found = []
     for name, value in servers.items():
         settings = _settings(files.get(name))
-        found.append(ClusterOption(name, value, settings, files.get(name), registry_of(settings, registry if name == MAIN else None)))
+        found.append(
+            ClusterOption(name, value, settings, files.get(name), registry_of(settings, registry if name == MAIN else None))
+        )
     return found
 
 

@@ -102,11 +102,7 @@ class Access:
     def hidden(self, cluster_id: str, topic: str, part: str) -> tuple[tuple[str, ...], ...]:
         """The paths inside of ``key``, ``value`` or ``headers`` that are masked; an empty path is the whole."""
         return tuple(
-            path[1:]
-            for mask in self.masks
-            if mask.hides(cluster_id, topic, self.roles)
-            for path in mask.paths
-            if path[0] == part
+            path[1:] for mask in self.masks if mask.hides(cluster_id, topic, self.roles) for path in mask.paths if path[0] == part
         )
 
     def is_masked(self, cluster_id: str, topic: str) -> bool:

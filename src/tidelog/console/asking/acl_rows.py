@@ -45,9 +45,8 @@ def entry_of(row: Mapping[str, Any]) -> AccessControlEntry:
 def described(entry: AccessControlEntry) -> str:
     """In one line."""
     row = as_row(entry)
-    return (
-        f"{row['permission']} {row['principal']} from {row['host']} to {row['operation']} "
-        f"{row['resource']} {row['name']}" + (" (prefix)" if row["pattern"] == "prefixed" else "")
+    return f"{row['permission']} {row['principal']} from {row['host']} to {row['operation']} {row['resource']} {row['name']}" + (
+        " (prefix)" if row["pattern"] == "prefixed" else ""
     )
 
 

@@ -145,7 +145,10 @@ def _under_replicated(facts: Facts) -> Iterable[Trouble]:
             WARNING,
             "under_replicated",
             f"{_count(len(found), 'partition')} with replicas out of sync",
-            (f"brokers {numbers(missing)}", *_named(found, lambda part: f"in sync {numbers(part.in_sync)} of {numbers(part.replicas)}")),
+            (
+                f"brokers {numbers(missing)}",
+                *_named(found, lambda part: f"in sync {numbers(part.in_sync)} of {numbers(part.replicas)}"),
+            ),
             "A broker that was down catches up by itself; one that stays behind is slow, or its disk is.",
             "tidelog topics --describe --under-replicated-partitions",
             ("broker", str(missing[0])) if missing else _topic_of(found),
@@ -214,9 +217,7 @@ def _quorum(facts: Facts) -> Iterable[Trouble]:
 
 def _transactions(facts: Facts) -> Iterable[Trouble]:
     overdue = [
-        each
-        for each in facts.transactions
-        if each.started_ms is not None and each.started_ms + each.timeout_ms < facts.now_ms
+        each for each in facts.transactions if each.started_ms is not None and each.started_ms + each.timeout_ms < facts.now_ms
     ]
     for each in overdue[:SHOWN]:
         yield Trouble(

@@ -21,7 +21,9 @@ class Named:
 def found(query: str, names: Iterable[Named], limit: int) -> list[Named]:
     """At most ``limit`` of them, best first; all letters count alike."""
     wanted = query.casefold()
-    ranked = [(rank, len(each.name), each.name, each.kind, each) for each in names if (rank := _rank(wanted, each.name)) is not None]
+    ranked = [
+        (rank, len(each.name), each.name, each.kind, each) for each in names if (rank := _rank(wanted, each.name)) is not None
+    ]
     return [each for *_, each in sorted(ranked, key=lambda row: row[:4])[:limit]]
 
 

@@ -65,9 +65,7 @@ class Subject:
 
     __slots__ = ("headers", "key", "offset", "partition", "timestamp", "value")
 
-    def __init__(
-        self, partition: int, offset: int, timestamp: int, key: Part, value: Part, headers: Mapping[str, Part]
-    ) -> None:
+    def __init__(self, partition: int, offset: int, timestamp: int, key: Part, value: Part, headers: Mapping[str, Part]) -> None:
         self.partition = partition
         self.offset = offset
         self.timestamp = timestamp

@@ -19,7 +19,7 @@ TEXT_OPERATORS: Final = frozenset({"contains", "startswith", "endswith", "matche
 COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
 PAYLOADS: Final = frozenset({"key", "value"})
 NUMBERS: Final = frozenset({"partition", "offset"})
-FIELDS: Final = "key, value, header[\"name\"], partition, offset, timestamp, size(key) or size(value)"
+FIELDS: Final = 'key, value, header["name"], partition, offset, timestamp, size(key) or size(value)'
 
 Literal = str | int | float | bool | None
 

@@ -22,7 +22,7 @@ _TOKEN: Final = re.compile(
     | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
     | (?P<mark>==|!=|<=|>=|[<>()\[\].,+-])
     )""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 
 
@@ -75,7 +75,7 @@ def _walk(text: str) -> Iterator[Token]:
     while True:
         match = _TOKEN.match(text, position)
         if match is None:
-            at = position + len(text[position:]) - len(text[position:].lstrip())
+            at = position + len(text[position:]) - len(text[position:].lstrip(" \t\r\n"))
             raise FilterError(_problem(text, at), at)
         kind = Kind(match.lastgroup or "end")
         at = match.start(kind.value) - (kind is Kind.TEXT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from tidelog.console.payloads.msgpack import NotMessagePack, as_json
 
 MAX_PARSED: Final = 1 << 18
 """Bytes: a longer payload is shown as text, and not parsed."""
+WHOLE: Final = sys.maxsize
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _INTEGERS: Final = (1, 2, 4, 8)
 
@@ -77,15 +79,13 @@ def whole_text(data: bytes | memoryview | None, schemas: Schemas | None = None) 
             pass
     for decoder in (_text, _message_pack):
         try:
-            return decoder(raw, len(raw))[0]
+            return decoder(raw, WHOLE)[0]
         except Refused:
             continue
     return raw.hex()
 
 
-def masked(
-    data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int, schemas: Schemas | None = None
-) -> Payload:
+def masked(data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int, schemas: Schemas | None = None) -> Payload:
     """A payload of which some paths may not be seen; whole when ``paths`` has an empty path, or when it is not JSON, Avro or
     MessagePack."""
     raw = bytes(data)
@@ -93,7 +93,7 @@ def masked(
         if not all(paths):
             break
         try:
-            text = _by_schema(raw, schemas)[0] if name == BY_SCHEMA else DECODERS[name](raw, len(raw))[0]
+            text = _by_schema(raw, schemas)[0] if name == BY_SCHEMA else DECODERS[name](raw, WHOLE)[0]
             value = exact_json.loads(text)
             for path in paths:
                 value = exact_json.masked(value, path)
@@ -104,9 +104,7 @@ def masked(
     return Payload(len(raw), "none", "", masked=True)
 
 
-def masked_text(
-    data: bytes | memoryview | None, paths: Sequence[Sequence[str]], schemas: Schemas | None = None
-) -> str | None:
+def masked_text(data: bytes | memoryview | None, paths: Sequence[Sequence[str]], schemas: Schemas | None = None) -> str | None:
     """What a filter sees of such a payload: else a filter could find out what is masked."""
     return None if data is None else masked(data, paths, MAX_PARSED, schemas).text
 

@@ -158,9 +158,7 @@ class Walk:
                 counts[index] += len(rows)
                 moved |= at > positions[index]
                 positions[index] = at
-            positions = {
-                index: at for index, at in positions.items() if at < windows[index][1] and index not in self._gone
-            }
+            positions = {index: at for index, at in positions.items() if at < windows[index][1] and index not in self._gone}
             stalls = 0 if moved else stalls + 1
             if positions and self._budget.over:
                 return None
@@ -244,9 +242,7 @@ class Walk:
         reads = await self._fetch(positions, self._topic.bounds, 0)
         return {index: await self._scanned(index, read, positions[index], stops[index]) for index, read in reads.items()}
 
-    async def _fetch(
-        self, positions: Mapping[int, int], bounds: Mapping[int, Bounds], wait_ms: int
-    ) -> dict[int, PartitionRead]:
+    async def _fetch(self, positions: Mapping[int, int], bounds: Mapping[int, Bounds], wait_ms: int) -> dict[int, PartitionRead]:
         """Below the last stable offset what is committed is read so, because only then the broker names aborted transactions."""
         groups: dict[tuple[int, int], dict[int, int]] = {}
         for index, at in positions.items():
@@ -255,9 +251,7 @@ class Walk:
             isolation = READ_COMMITTED if settled else READ_UNCOMMITTED
             groups.setdefault((self._topic.leaders[index], isolation), {})[index] = at
         calls = [
-            self._run(
-                fetch(self._topic.name, self._topic.topic_id, leader, offsets, isolation=isolation, wait_ms=wait_ms)
-            )
+            self._run(fetch(self._topic.name, self._topic.topic_id, leader, offsets, isolation=isolation, wait_ms=wait_ms))
             for (leader, isolation), offsets in groups.items()
         ]
         found: dict[int, PartitionRead] = {}

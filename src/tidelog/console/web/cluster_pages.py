@@ -177,9 +177,7 @@ async def brokers(context: Context) -> Answer:
     cluster = context.cluster
     there, at_ms = await cluster.overview()
     dirs, partial = await _log_dirs(cluster)
-    described = await cluster.shared.get(
-        "nodes", QUICK_MS, lambda: cluster.run(cluster_calls.describe(include_fenced=False))
-    )
+    described = await cluster.shared.get("nodes", QUICK_MS, lambda: cluster.run(cluster_calls.describe(include_fenced=False)))
     errors = dict(partial)
     leaders: dict[int, int] = {}
     held: dict[int, int] = {}

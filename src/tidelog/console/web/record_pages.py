@@ -89,9 +89,7 @@ def _view(context: Context, topic: str, test: Test | None) -> View:
     query = context.query
     hidden = Hidden.of(context.access, context.cluster.id, topic)
     cut = context.state.limits.cut_bytes
-    return View(
-        query["key"], query["value"], cut, test, query["aborted"], query["control"], hidden, context.cluster.schemas
-    )
+    return View(query["key"], query["value"], cut, test, query["aborted"], query["control"], hidden, context.cluster.schemas)
 
 
 async def _topic(client: AdminClient, found: TopicState, chosen: list[int]) -> Topic:
@@ -259,9 +257,7 @@ async def raw(context: Context) -> Response:
         raise Problem(404, f"the {part} is null")
     _note(context, found.name, "done", 1, partitions=[index], offset=str(offset), part=part)
     name = f"{found.name}-{index}-{offset}-{part}.bin"
-    return Response(
-        data, 200, {"Content-Disposition": f'attachment; filename="{name}"'}, media_type="application/octet-stream"
-    )
+    return Response(data, 200, {"Content-Disposition": f'attachment; filename="{name}"'}, media_type="application/octet-stream")
 
 
 async def _place(context: Context) -> tuple[TopicState, int, int]:
@@ -346,10 +342,6 @@ ROUTES: Final = (
             **_DECODERS,
         },
     ),
-    Route(
-        "GET", _PLACE, record, Right.PAYLOAD, About.TOPIC, "t", query={"full": Param(flag, False), **_DECODERS}
-    ),
-    Route(
-        "GET", _PLACE + "/raw", raw, Right.PAYLOAD, About.TOPIC, "t", query={"part": Param(one_of(("key", "value")), "value")}
-    ),
+    Route("GET", _PLACE, record, Right.PAYLOAD, About.TOPIC, "t", query={"full": Param(flag, False), **_DECODERS}),
+    Route("GET", _PLACE + "/raw", raw, Right.PAYLOAD, About.TOPIC, "t", query={"part": Param(one_of(("key", "value")), "value")}),
 )

@@ -331,9 +331,7 @@ ROUTES: Final = (
             "partition": Param(optional(number(0, MOST_PARTITIONS)), None),
             "key": Param(_BYTES, None),
             "value": Param(_BYTES, None),
-            "headers": Param(
-                listed(fields(name=Param(text(1000), required=True), value=Param(_BYTES, None)), 100), []
-            ),
+            "headers": Param(listed(fields(name=Param(text(1000), required=True), value=Param(_BYTES, None)), 100), []),
             "timestamp_ms": Param(optional(number(0)), None),
             **_DRY_RUN,
         },

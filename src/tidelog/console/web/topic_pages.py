@@ -91,9 +91,7 @@ async def partition_bounds(cluster: Cluster, wanted: Sequence[TopicState]) -> Ma
     """The bounds of every partition of these topics, shared for some seconds."""
     key = ("bounds", *(topic.name for topic in wanted))
     partitions = [(topic.name, part.index) for topic in wanted for part in topic.partitions]
-    leaders = {
-        (topic.name, part.index): part.leader for topic in wanted for part in topic.partitions if part.leader is not None
-    }
+    leaders = {(topic.name, part.index): part.leader for topic in wanted for part in topic.partitions if part.leader is not None}
     kept = await cluster.shared.get(key, FACTS_MS, lambda: cluster.run(bounds(partitions, leaders)))
     found: Mapping[tuple[str, int], Bounds] = kept.value
     return found

@@ -9,7 +9,26 @@ from tidelog.console.filters.tokens import FilterError
 
 NOW = 1_764_309_600_000
 WORDS = st.sampled_from(
-    ["value", "key", "header", "offset", "timestamp", "size", "now", "has", ".", "a", "[", "]", "(", ")", "and", "or", "not", "=="]
+    [
+        "value",
+        "key",
+        "header",
+        "offset",
+        "timestamp",
+        "size",
+        "now",
+        "has",
+        ".",
+        "a",
+        "[",
+        "]",
+        "(",
+        ")",
+        "and",
+        "or",
+        "not",
+        "==",
+    ]
     + ["!=", "<", ">=", "contains", "i", "matches", "in", '"x"', "1", "1.5", "15m", "-", "+", ",", "null", "true"]
 )
 
@@ -57,7 +76,7 @@ def test_a_trailing_i_ignores_case() -> None:
         "value[-1] == 1",
         "header == 1",
         "header[0] == 1",
-        "offset contains \"1\"",
+        'offset contains "1"',
         'offset == "1"',
         "offset == true",
         "value > null",

@@ -76,3 +76,7 @@ def test_filters_see_text_json_of_messagepack_or_hexadecimal() -> None:
     assert whole_text(b"\x81\xa1a\x01") == '{"a":1}'
     assert whole_text(b"\x00\xff") == "00ff"
     assert whole_text(None) is None
+
+
+def test_masks_hold_in_messagepack() -> None:
+    assert masked(b"\x82\xa4mail\xa3a@b\xa1n\x01", [("mail",)], SIZE).text == '{"mail":"***","n":1}'

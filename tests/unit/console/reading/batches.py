@@ -28,7 +28,9 @@ def batch(first: int, *values: str | None, at: int = 1000, **kind: Any) -> bytes
 
 def marker(offset: int, *, commit: bool, producer_id: int = 7) -> bytes:
     return bytes(
-        end_txn_marker_batch(EndTxnMarker(commit, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=5, base_offset=offset)
+        end_txn_marker_batch(
+            EndTxnMarker(commit, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=5, base_offset=offset
+        )
     )
 
 

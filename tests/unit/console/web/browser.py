@@ -130,7 +130,9 @@ class Browser:
             self.csrf = reply.json["csrf"]
         return reply
 
-    async def stream(self, path: str, until: Callable[[dict[str, Any]], bool] | None = None, **query: str) -> list[dict[str, Any]]:
+    async def stream(
+        self, path: str, until: Callable[[dict[str, Any]], bool] | None = None, **query: str
+    ) -> list[dict[str, Any]]:
         reply = await self.ask("GET", f"api/v1/{path}", query=list(query.items()), until=until)
         return reply.lines
 
@@ -159,9 +161,7 @@ def users(**roles: list[str]) -> tuple[str, str]:
     return json.dumps(found), "users.json"
 
 
-def console(
-    bootstrap: str, job: Callable[[Browser], Awaitable[Any]], *, seen: list[str] | None = None, **options: Any
-) -> Any:
+def console(bootstrap: str, job: Callable[[Browser], Awaitable[Any]], *, seen: list[str] | None = None, **options: Any) -> Any:
     """Run ``job`` with a browser of a console for this cluster. ``seen``: gets the lines of the audit."""
 
     async def run() -> Any:

@@ -33,7 +33,9 @@ def test_every_answer_has_one_shape() -> None:
     }
 
 
-async def served(lines: AsyncIterator[Mapping[str, Any]], *, leaves: bool = False, stuck: bool = False) -> tuple[list[dict[str, Any]], int]:
+async def served(
+    lines: AsyncIterator[Mapping[str, Any]], *, leaves: bool = False, stuck: bool = False
+) -> tuple[list[dict[str, Any]], int]:
     """The lines that were sent, and how often the end was called."""
     ended: list[int] = []
     sent: list[dict[str, Any]] = []

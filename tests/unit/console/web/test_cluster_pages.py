@@ -61,7 +61,18 @@ def test_search_goes_over_all_kinds_of_names(broker: Broker) -> None:
 def test_a_user_of_some_topics_gets_no_page_of_the_cluster(broker: Broker) -> None:
     async def job(browser: Browser) -> None:
         await browser.login("olga")
-        for page in ("brokers", "brokers/1/config", "logdirs", "quorum", "features", "moves", "acls", "users", "quotas", "transactions"):
+        for page in (
+            "brokers",
+            "brokers/1/config",
+            "logdirs",
+            "quorum",
+            "features",
+            "moves",
+            "acls",
+            "users",
+            "quotas",
+            "transactions",
+        ):
             assert (await browser.get(CLUSTER + page)).status == 403, page
         assert (await browser.get(CLUSTER + "health")).status == 200
 

@@ -61,7 +61,12 @@ def test_a_reset_that_makes_no_sense_is_refused(broker: Broker) -> None:
         ):
             body = {"id": "billing", "to": to, "topics": topics, "dry_run": True}
             assert (await browser.post(GROUP + "reset", body)).status == 400, body
-        body = {"id": "billing", "to": {"kind": "shift", "value": 1}, "topics": [{"topic": "orders", "partitions": [1]}], "dry_run": True}
+        body = {
+            "id": "billing",
+            "to": {"kind": "shift", "value": 1},
+            "topics": [{"topic": "orders", "partitions": [1]}],
+            "dry_run": True,
+        }
         assert (await browser.post(GROUP + "reset", body)).status == 409
         assert (await browser.post(GROUP + "reset", {**body, "id": "gone"})).status == 404
 

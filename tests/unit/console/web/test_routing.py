@@ -35,7 +35,9 @@ def test_methods_have_their_own_routes() -> None:
     assert (found.value.status, found.value.detail) == (405, "this path takes GET, POST")
 
 
-@pytest.mark.parametrize("path", ["", "clusters", "clusters/main/topics/", "clusters//topics", "clusters/main/topics/a/b", "xclusters/main/topics"])
+@pytest.mark.parametrize(
+    "path", ["", "clusters", "clusters/main/topics/", "clusters//topics", "clusters/main/topics/a/b", "xclusters/main/topics"]
+)
 def test_other_paths_are_not_there(path: str) -> None:
     with pytest.raises(Problem) as found:
         ROUTES.find("GET", path)

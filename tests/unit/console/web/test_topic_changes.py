@@ -124,7 +124,9 @@ def test_a_record_is_written_once_with_key_headers_and_time(broker: Broker) -> N
             assert (await browser.post(path, {"value": value, "dry_run": True})).status == 400
         assert (await browser.post(path, {"partition": 3, "dry_run": True})).status == 400
         large = {"encoding": "text", "data": "x" * (1 << 20)}
-        assert (await browser.post(path, {"value": large, "key": {"encoding": "text", "data": "k"}, "dry_run": True})).status == 413
+        assert (
+            await browser.post(path, {"value": large, "key": {"encoding": "text", "data": "k"}, "dry_run": True})
+        ).status == 413
         plain = await plan(browser, path, value={"encoding": "text", "data": "it's"}, dry_run=True)
         assert "console-producer" in plain["command"]
         tombstone = await plan(browser, path, key={"encoding": "text", "data": "k"}, value=None, dry_run=False)
