@@ -23,7 +23,7 @@ TYPES: Final = {
     8: "class",
     9: "password",
 }
-DEFAULT_SOURCE: Final = 5
+_UNITS: Final = {".minutes": 60_000, ".hours": 3_600_000}
 OWN_SOURCES: Final = {ResourceType.TOPIC: (1,), ResourceType.BROKER: (2, 3, 4), ResourceType.GROUP: (8,)}
 
 
@@ -87,10 +87,19 @@ def min_in_sync(topics: Iterable[str]) -> Call[dict[str, int]]:
     return found
 
 
+def _in_unit_of(name: str, synonym: Any) -> str | None:
+    """The value of a broker's setting in the unit of the topic's: ``log.retention.hours`` stands for ``retention.ms``."""
+    factor = next((each for ending, each in _UNITS.items() if synonym.name.endswith(ending)), None)
+    if factor is None or not name.endswith(".ms") or synonym.value is None:
+        value: str | None = synonym.value
+        return value
+    return str(int(synonym.value) * factor) if synonym.value.isdecimal() else synonym.value
+
+
 def _setting(kind: ResourceType, row: Any) -> Setting:
     own = OWN_SOURCES.get(kind, ())
     beneath = [each for each in row.synonyms if each.source not in own]
-    default = beneath[0].value if beneath else None
+    default = _in_unit_of(row.name, beneath[0]) if beneath else None
     return Setting(
         row.name,
         row.value,

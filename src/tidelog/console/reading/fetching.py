@@ -14,6 +14,8 @@ from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from tidelog.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+CONSUMER: Final = -1
+"""The replica id of clients that are not brokers."""
 MAX_BYTES: Final = 4 << 20
 """Of one answer; more only where a single batch is larger (KIP-74)."""
 PARTITION_BYTES: Final = 1 << 20
@@ -81,7 +83,8 @@ def _offsets_at(leader: int, wanted: list[Partition], timestamp: int, isolation:
     for topic, index in wanted:
         topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=timestamp))
     rows = [ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()]
-    return (yield Ask(ListOffsetsRequest(isolation_level=isolation, topics=rows, timeout_ms=LOOK_MS), Node(leader)))
+    request = ListOffsetsRequest(replica_id=CONSUMER, isolation_level=isolation, topics=rows, timeout_ms=LOOK_MS)
+    return (yield Ask(request, Node(leader)))
 
 
 def positions_at(partitions: Iterable[Partition], timestamp_ms: int) -> Call[dict[Partition, int | None]]:

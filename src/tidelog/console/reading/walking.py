@@ -49,6 +49,7 @@ class Budget:
     read: int = 0
 
     def begin(self) -> None:
+        """The time runs from here on."""
         self.began = self.now()
 
     @property
@@ -99,6 +100,7 @@ class Walk:
 
     async def newest(self, before: Mapping[int, int], limit: int) -> AsyncIterator[Mapping[str, Any]]:
         """Rows below these offsets. The last line has the offsets for the next page."""
+        self._budget.begin()
         sides = {index: _Side(offset, offset) for index, offset in before.items()}
         chunk = FILTERED_CHUNK if self._view.test else max(SMALLEST_CHUNK, -(-limit // max(1, len(sides))))
         hits, reason = 0, "limit"
@@ -168,6 +170,7 @@ class Walk:
 
     async def forward(self, begin: Mapping[int, int], limit: int) -> AsyncIterator[Mapping[str, Any]]:
         """Rows from these offsets on, up to the ends that the partitions had at the beginning."""
+        self._budget.begin()
         sides = {index: _Side(offset, offset) for index, offset in begin.items()}
         hits, reason, stalls = 0, "limit", 0
         while hits < limit:

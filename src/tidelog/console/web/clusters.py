@@ -51,7 +51,7 @@ class Shared:
             return found
         coming = self._coming.get(key)
         if coming is None:
-            coming = self._coming[key] = asyncio.get_running_loop().create_task(self._fetched(key, fetch))
+            coming = self._coming[key] = asyncio.get_running_loop().create_task(self._fetched(key, fetch, self._age))
             coming.add_done_callback(lambda task: self._came(key, task))
         return await asyncio.shield(coming)
 
@@ -68,8 +68,8 @@ class Shared:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetched(self, key: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Kept:
-        age, now_ms = self._age, self._now_ms()
+    async def _fetched(self, key: Hashable, fetch: Callable[[], Awaitable[Any]], age: int) -> Kept:
+        now_ms = self._now_ms()
         found = Kept(await fetch(), now_ms)
         if age == self._age:
             self._kept[key] = found

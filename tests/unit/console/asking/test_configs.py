@@ -67,3 +67,13 @@ def test_min_isr_is_one_where_it_cannot_be_read() -> None:
     with pytest.raises(StopIteration) as end:
         next(min_in_sync([]))
     assert end.value.value == {}
+
+
+def test_a_default_in_another_unit_is_converted() -> None:
+    call = settings(ResourceType.TOPIC, "orders")
+    next(call)
+    hours = DescribeConfigsSynonym(name="log.retention.hours", value="168", source=4)
+    own = DescribeConfigsSynonym(name="retention.ms", value="1", source=1)
+    with pytest.raises(StopIteration) as end:
+        call.send(answered(DescribeConfigsResourceResult(name="retention.ms", value="1", config_source=1, synonyms=[own, hours])))
+    assert end.value.value[0].default == "604800000"

@@ -20,7 +20,7 @@ def test_a_full_gate_refuses_and_opens_again() -> None:
 
 
 def test_a_pace_makes_readers_wait_together() -> None:
-    now = [0.0]
+    now = [100.0]
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -34,8 +34,8 @@ def test_a_pace_makes_readers_wait_together() -> None:
             await pace(100)
 
     asyncio.run(read())
-    assert now[0] == pytest.approx(4.0)
-    now[0] = 100.0
+    assert now[0] == pytest.approx(104.0)
+    now[0] = 200.0
     waited.clear()
     asyncio.run(pace(50))
     assert waited == []

@@ -82,7 +82,7 @@ def test_what_a_query_may_not_say(broker: Broker) -> None:
 def test_hostile_records_are_shown_as_they_are(broker: Broker) -> None:
     hostile = ["<script>alert(1)</script>", b"\xff\xfe\x00", None, "", '{"id": 9007199254740993}', "x" * 100_000]
     broker.produce("orders", *hostile)
-    broker.produce("orders", Message("v", headers=[("h", b"\xff")]))
+    broker.produce("orders", Message(b"v", headers={"h": b"\xff"}))
 
     async def job(browser: Browser) -> None:
         found = [line for line in await browser.stream(RECORDS, mode="oldest") if line["kind"] == "record"]
@@ -170,7 +170,7 @@ def test_deleted_records_say_so(broker: Broker) -> None:
 
 def test_masked_parts_are_nowhere(broker: Broker) -> None:
     broker.create_topic("people")
-    broker.produce("people", Message('{"mail":"a@b.example","n":1}', headers=[("auth", b"token-1")]))
+    broker.produce("people", Message(b'{"mail":"a@b.example","n":1}', headers={"auth": b"token-1"}))
     records = "clusters/main/topics/people/records"
 
     async def job(browser: Browser) -> None:

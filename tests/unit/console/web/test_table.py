@@ -36,6 +36,7 @@ SAMPLES: dict[str, Any] = {
     "count": 3,
     "topic": "orders",
     "before": {"0": "1"},
+    "set": {"retention.ms": "1"},
     "to": {"kind": "earliest"},
     "entries": [
         {
@@ -54,7 +55,7 @@ SAMPLES: dict[str, Any] = {
 async def asked(browser: Browser, route: Route, **headers: str) -> int:
     """The status of a well-formed request."""
     if route.method == "POST":
-        body = {field: SAMPLES[field] for field, param in route.body.items() if param.required}
+        body = {field: SAMPLES[field] for field, param in route.body.items() if param.required or field == "set"}
         return (await browser.post(path(route), body, **headers)).status
     query = [(field, str(SAMPLES[field])) for field, param in route.query.items() if param.required]
     return (await browser.ask("GET", f"api/v1/{path(route)}", query=query, headers=headers)).status
