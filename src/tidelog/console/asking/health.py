@@ -225,7 +225,8 @@ def _transactions(facts: Facts) -> Iterable[Trouble]:
             "hanging_transaction",
             f"the transaction of {each.transactional_id} is over its timeout",
             (
-                f"{each.state}, begun {(facts.now_ms - (each.started_ms or 0)) // 1000} s ago, timeout {each.timeout_ms // 1000} s, "
+                f"{each.state}, begun {(facts.now_ms - (each.started_ms or 0)) // 1000} s ago, "
+                f"timeout {each.timeout_ms // 1000} s, "
                 f"{_count(len(each.partitions), 'partition')}",
             ),
             "Readers of committed records wait for it. Its coordinator should have aborted it: look at that broker, or end it.",

@@ -1,4 +1,4 @@
-"""Avro values as JSON text. Integers are exact; bytes are as in Avro's own JSON (each byte a character), decimals and times texts.
+"""Avro values as JSON text. Integers are exact; bytes are as in Avro's own JSON, each a character; decimals and times are texts.
 
 fastavro reads the schemas. Values are read here, because the bytes are anyone's: fastavro's compiled reader recurses without a
 limit (a few thousand nested records end the process), and an array of nulls may claim any length.
@@ -25,8 +25,8 @@ _PER_SECOND: Final = {"millis": 1000, "micros": 1_000_000, "nanos": 1_000_000_00
 
 
 def reader(schema: str, references: Iterable[str] = ()) -> Callable[[bytes], str]:
-    """A function from bytes to JSON text, which raises Refused. ``references``: schemas whose names it uses, each after those that it
-    uses itself. Refused for a schema that cannot be used."""
+    """A function from bytes to JSON text, which raises Refused. ``references``: schemas whose names it uses, each after those
+    that it uses itself. Refused for a schema that cannot be used."""
     try:
         import fastavro
     except ImportError:

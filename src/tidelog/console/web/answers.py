@@ -63,8 +63,8 @@ def wrapped(answer: Any, now_ms: int) -> Mapping[str, Any]:
 
 
 class Lines(Response):
-    """A stream of JSON lines. It ends when the browser leaves, or takes longer than ``SLOWEST_S`` for a piece; while nothing comes,
-    a line says so. ``on_end`` is called once, in every case."""
+    """A stream of JSON lines. It ends when the browser leaves, or takes longer than ``SLOWEST_S`` for a piece; while nothing
+    comes, a line says so. ``on_end`` is called once, in every case."""
 
     media_type = "application/x-ndjson"
 

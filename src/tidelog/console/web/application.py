@@ -142,7 +142,7 @@ class Application:
         except Exception as error:
             problem = problem_of(error)
             if problem.status == 500:
-                _log.exception("%s %s failed", request.method, path.split("?")[0][:200])
+                _log.exception("%s %s failed", request.method, path[:200])
             if route is not None and context is not None:
                 self._note(route, context, "refused" if problem.status in (400, 403, 409) else "failed", problem.detail)
             return problem_response(problem)

@@ -51,8 +51,8 @@ def wall_ms() -> int:
 
 @dataclass(slots=True)
 class State:
-    """One console. ``users`` None: it runs without login. ``hosts``: names that a request may be for. ``secure``: the browser speaks
-    TLS. ``csrf``: what changes show where there is no login."""
+    """One console. ``users`` None: it runs without login. ``hosts``: names that a request may be for. ``secure``: the browser
+    speaks TLS. ``csrf``: what changes show where there is no login."""
 
     clusters: Mapping[str, Cluster]
     users: Users | None

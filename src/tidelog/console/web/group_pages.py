@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.console.access.rights import About, Right
 from tidelog.client.admin import share_groups
 from tidelog.client.calls import Partition
+from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.groups import (
     SHARE,
     STREAMS,

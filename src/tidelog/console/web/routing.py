@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from starlette.responses import Response
-
 from tidelog.console.access.rights import About, Right
 from tidelog.console.web.problems import Problem
 from tidelog.console.web.values import Param

@@ -56,7 +56,7 @@ class Options:
     certificate: str | None = None
     key: str | None = None
     audit_file: str | None = None
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 def checked(options: Options) -> tuple[str, int]:

@@ -28,5 +28,5 @@ def test_only_the_password_is_right() -> None:
     ],
 )
 def test_a_text_that_is_no_hash_is_refused(stored: str) -> None:
-    with pytest.raises(ConfigError, match="ann.*--hash-password"):
+    with pytest.raises(ConfigError, match=r"ann.*--hash-password"):
         check_form(stored, "users.json, user ann")

@@ -28,8 +28,23 @@ WORDS = st.sampled_from(
         "or",
         "not",
         "==",
+        "!=",
+        "<",
+        ">=",
+        "contains",
+        "i",
+        "matches",
+        "in",
+        '"x"',
+        "1",
+        "1.5",
+        "15m",
+        "-",
+        "+",
+        ",",
+        "null",
+        "true",
     ]
-    + ["!=", "<", ">=", "contains", "i", "matches", "in", '"x"', "1", "1.5", "15m", "-", "+", ",", "null", "true"]
 )
 
 
