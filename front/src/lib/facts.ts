@@ -6,6 +6,9 @@ import { read } from "./api";
 const OLD_MS = 20_000;
 const AT_ONCE = 50;
 
+/** Rows whose facts are asked for to sort by them. */
+export const SORTED = 1000;
+
 export interface Facts<T> {
   readonly of: (name: string) => T | undefined;
   /** The names in sight. */
@@ -30,15 +33,17 @@ export function useFacts<T>(path: (names: readonly string[]) => string, name: (r
     try {
       for (;;) {
         const now = Date.now();
-        const names = wanted.current.filter((each) => now - (known.current.get(each)?.at ?? 0) > OLD_MS).slice(0, AT_ONCE);
+        // A thousand names, wanted for their order, are asked again less often than a screen of them.
+        const old = OLD_MS * Math.max(1, wanted.current.length / AT_ONCE);
+        const names = wanted.current.filter((each) => now - (known.current.get(each)?.at ?? 0) > old).slice(0, AT_ONCE);
         if (names.length === 0 || abort.signal.aborted) break;
         const answer = await read<readonly T[]>(how.current.path(names), abort.signal);
         const at = Date.now();
         for (const row of answer.data) known.current.set(how.current.name(row), { row, at });
         // A name without an answer is not asked again at once.
         for (const each of names) {
-          const old = known.current.get(each);
-          if (old !== undefined) old.at = at;
+          const entry = known.current.get(each);
+          if (entry !== undefined) entry.at = at;
         }
         if (names.every((each) => !known.current.has(each))) break;
         setVersion((count) => count + 1);

@@ -1,7 +1,7 @@
 /** Small hooks: a ticking clock, a delayed value, the size of an element, media queries. */
 
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** The time in milliseconds, which moves on every `every` milliseconds. */
 export function useNow(every = 1000): number {
@@ -23,21 +23,25 @@ export function useSettled<T>(value: T, wait: number): T {
   return settled;
 }
 
-/** Width and height of an element in CSS pixels; zeros before it is laid out. */
+/** Width and height of an element in CSS pixels; zeros before it is laid out. The element may come and go. */
 export function useSize(ref: RefObject<HTMLElement>): { width: number; height: number } {
   const [size, setSize] = useState({ width: 0, height: 0 });
+  const watched = useRef<{ element: HTMLElement | null; observer: ResizeObserver } | null>(null);
   useLayoutEffect(() => {
     const element = ref.current;
-    if (element === null) return;
+    if (watched.current?.element === element) return;
+    watched.current?.observer.disconnect();
     const measure = (): void => {
+      if (element === null) return;
       const next = { width: element.clientWidth, height: element.clientHeight };
       setSize((old) => (old.width === next.width && old.height === next.height ? old : next));
     };
-    measure();
     const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
+    watched.current = { element, observer };
+    if (element !== null) observer.observe(element);
+    measure();
+  });
+  useEffect(() => () => watched.current?.observer.disconnect(), []);
   return size;
 }
 

@@ -33,7 +33,12 @@ export function go(to: string, replace = false): void {
   else history.pushState(null, "", target);
   const otherPage = location.pathname !== BASE + place.path;
   changed();
-  if (otherPage) document.querySelector("main")?.scrollTo(0, 0);
+  if (!otherPage) return;
+  document.querySelector("main")?.scrollTo(0, 0);
+  // The link that had the focus may be gone: reading then begins with the page.
+  setTimeout(() => {
+    if (document.activeElement === document.body) document.querySelector("main")?.focus({ preventScroll: true });
+  }, 50);
 }
 
 export function usePlace(): Place {

@@ -1,10 +1,10 @@
 /** Groups of all four protocols in one list; lag and members are asked for the rows in sight. */
 
-import { useCallback, useMemo } from "preact/hooks";
+import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { inCluster } from "../lib/api";
 import type { GroupFacts, GroupRow, Rows } from "../lib/contract";
-import { useFacts } from "../lib/facts";
-import { plural } from "../lib/format";
+import { SORTED, useFacts } from "../lib/facts";
+import { compareCounts, plural } from "../lib/format";
 import { useTitle } from "../lib/hooks";
 import { toGroup } from "../lib/links";
 import { setQuery, useQuery } from "../lib/location";
@@ -45,7 +45,13 @@ export function Groups({ cluster }: { cluster: string }) {
     (ids) => inCluster(cluster, ["groups", "facts"], { id: ids }),
     (row) => row.id,
   );
-  const visible = useCallback((seen: readonly GroupRow[]) => facts.want(seen.map((row) => row.id)), [facts.want]);
+  const [order] = useQuery("sort");
+  // An order by facts needs them of all rows, not of those in sight alone.
+  const byFacts = /^-?(lag|members|topics)$/.test(order);
+  const visible = useCallback((seen: readonly GroupRow[]) => (byFacts ? undefined : facts.want(seen.map((row) => row.id))), [facts.want, byFacts]);
+  useEffect(() => {
+    if (byFacts) facts.want(rows.slice(0, SORTED).map((row) => row.id));
+  }, [facts.want, byFacts, rows]);
   const columns = useMemo(() => columnsOf(cluster, facts.of), [cluster, facts.of, facts.version]);
   const found = (of: (row: GroupRow) => string): readonly (readonly [string, string])[] => [["", "all"], ...[...new Set((data?.rows ?? []).map(of))].sort().map((each) => [each, each] as const)];
   return (
@@ -120,8 +126,8 @@ function columnsOf(cluster: string, facts: (id: string) => GroupFacts | undefine
     { key: "id", title: "Group", cell: (row) => <a href={toGroup(cluster, row.id)}>{groupName(row.id)}</a>, text: (row) => row.id, compare: byName },
     { key: "state", title: "State", width: 190, cell: (row) => <GroupState state={row.state} />, text: (row) => row.state, compare: (left, right) => left.state.localeCompare(right.state) || byName(left, right) },
     { key: "type", title: "Type", width: 100, cell: (row) => row.type, text: (row) => row.type, compare: (left, right) => left.type.localeCompare(right.type) || byName(left, right) },
-    { key: "lag", title: "Lag", width: 100, right: true, cell: (row) => <Amount value={facts(row.id)?.lag} unknown={unknown(row)} />, text: (row) => facts(row.id)?.lag ?? "" },
-    { key: "members", title: "Members", width: 90, right: true, cell: (row) => <Amount value={facts(row.id)?.members} unknown={unknown(row)} />, text: (row) => String(facts(row.id)?.members ?? "") },
-    { key: "topics", title: "Topics", width: 80, right: true, wide: true, cell: (row) => <Amount value={facts(row.id)?.topics} unknown={unknown(row)} />, text: (row) => String(facts(row.id)?.topics ?? "") },
+    { key: "lag", title: "Lag", width: 100, right: true, cell: (row) => <Amount value={facts(row.id)?.lag} unknown={unknown(row)} />, text: (row) => facts(row.id)?.lag ?? "", compare: (left, right) => compareCounts(facts(left.id)?.lag, facts(right.id)?.lag) || byName(left, right) },
+    { key: "members", title: "Members", width: 90, right: true, cell: (row) => <Amount value={facts(row.id)?.members} unknown={unknown(row)} />, text: (row) => String(facts(row.id)?.members ?? ""), compare: (left, right) => compareCounts(facts(left.id)?.members, facts(right.id)?.members) || byName(left, right) },
+    { key: "topics", title: "Topics", width: 80, right: true, wide: true, cell: (row) => <Amount value={facts(row.id)?.topics} unknown={unknown(row)} />, text: (row) => String(facts(row.id)?.topics ?? ""), compare: (left, right) => compareCounts(facts(left.id)?.topics, facts(right.id)?.topics) || byName(left, right) },
   ];
 }

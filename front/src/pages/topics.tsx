@@ -1,10 +1,10 @@
 /** All topics: ten thousand rows are one request and one table; sizes are asked for the rows in sight. */
 
-import { useCallback, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { inCluster } from "../lib/api";
 import type { Rows, TopicFacts, TopicRow } from "../lib/contract";
-import { useFacts } from "../lib/facts";
-import { plural } from "../lib/format";
+import { SORTED, useFacts } from "../lib/facts";
+import { compareCounts, plural } from "../lib/format";
 import { useTitle } from "../lib/hooks";
 import { toTopic } from "../lib/links";
 import { go, useQuery } from "../lib/location";
@@ -28,7 +28,13 @@ export function Topics({ cluster }: { cluster: string }) {
     (names) => inCluster(cluster, ["topics", "facts"], { name: names }),
     (row) => row.name,
   );
-  const visible = useCallback((seen: readonly TopicRow[]) => facts.want(seen.map((row) => row.name)), [facts.want]);
+  const [order] = useQuery("sort");
+  // An order by facts needs them of all rows, not of those in sight alone.
+  const byFacts = /^-?(records|bytes)$/.test(order);
+  const visible = useCallback((seen: readonly TopicRow[]) => (byFacts ? undefined : facts.want(seen.map((row) => row.name))), [facts.want, byFacts]);
+  useEffect(() => {
+    if (byFacts) facts.want(rows.slice(0, SORTED).map((row) => row.name));
+  }, [facts.want, byFacts, rows]);
   const columns = useMemo(() => columnsOf(cluster, facts.of), [cluster, facts.of, facts.version]);
   const [created, setCreated] = useState("");
   const data = answer?.data;
@@ -146,8 +152,8 @@ function columnsOf(cluster: string, facts: (name: string) => TopicFacts | undefi
     },
     { key: "partitions", title: "Partitions", width: 96, right: true, cell: (row) => <Amount value={row.partitions} />, text: (row) => String(row.partitions), compare: (left, right) => left.partitions - right.partitions || byName(left, right) },
     { key: "replication", title: "Replicas", width: 90, right: true, wide: true, cell: (row) => row.replication, text: (row) => String(row.replication), compare: (left, right) => left.replication - right.replication || byName(left, right) },
-    { key: "records", title: "Records", width: 100, right: true, cell: (row) => <Amount value={facts(row.name)?.records} unknown={unknown(row)} />, text: (row) => facts(row.name)?.records ?? "" },
-    { key: "bytes", title: "Size", width: 100, right: true, wide: true, cell: (row) => <Size facts={facts(row.name)} />, text: (row) => facts(row.name)?.bytes ?? "" },
+    { key: "records", title: "Records", width: 100, right: true, cell: (row) => <Amount value={facts(row.name)?.records} unknown={unknown(row)} />, text: (row) => facts(row.name)?.records ?? "", compare: (left, right) => compareCounts(facts(left.name)?.records, facts(right.name)?.records) || byName(left, right) },
+    { key: "bytes", title: "Size", width: 100, right: true, wide: true, cell: (row) => <Size facts={facts(row.name)} />, text: (row) => facts(row.name)?.bytes ?? "", compare: (left, right) => compareCounts(facts(left.name)?.bytes, facts(right.name)?.bytes) || byName(left, right) },
   ];
 }
 

@@ -196,15 +196,16 @@ function useActive<T>({ box, ordered, height, keys, rowKey, current, onOpen }: {
     wanted.current = false;
     link.focus({ preventScroll: true });
   });
-  const start = current === null ? at : Math.max(at, ordered.findIndex((row) => rowKey(row) === current));
+  const start = (): number => {
+    const marked = current === null ? -1 : ordered.findIndex((row) => rowKey(row) === current);
+    return marked < 0 ? at : marked;
+  };
   const off = (): false => false;
   useKeys(
     keys
       ? {
-          j: () => move(start + 1),
-          k: () => move(Math.max(0, start - 1)),
-          home: () => move(0),
-          end: () => move(ordered.length - 1),
+          j: () => move(start() + 1),
+          k: () => move(Math.max(0, start() - 1)),
         }
       : { j: off },
   );
