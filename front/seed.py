@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -57,7 +58,8 @@ def stay(bootstrap: str, seconds: float) -> None:
     producer.begin_transaction()
     producer.produce("mail", "not committed yet", "open")
     producer.flush(30)
-    print("staying", flush=True)
+    sys.stdout.write("staying\n")
+    sys.stdout.flush()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         consumer.poll(1)
