@@ -102,8 +102,9 @@ export interface TopicFacts {
 
 export interface Partition {
   readonly partition: number;
-  readonly leader: number;
-  readonly leader_epoch: number;
+  /** -1 or null without one. */
+  readonly leader: number | null;
+  readonly leader_epoch: number | null;
   readonly replicas: readonly number[];
   readonly in_sync: readonly number[];
   readonly offline: readonly number[];

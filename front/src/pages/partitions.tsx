@@ -33,6 +33,8 @@ export function Partitions({ cluster, topic, onDone }: { cluster: string; topic:
   );
 }
 
+export const leaderless = (row: Partition): boolean => (row.leader ?? -1) < 0;
+
 /** Records between the first and the last offset: an upper bound where the topic is compacted. */
 function recordsOf(row: Partition): bigint | null {
   const [start, end] = [integer(row.start), integer(row.end)];
@@ -44,10 +46,10 @@ function columnsOf(cluster: string, topic: Topic): readonly Column<Partition>[] 
   return [
     { key: "partition", title: "Partition", width: 86, right: true, cell: (row) => <a href={toTopic(cluster, topic.name, "", { partition: String(row.partition) })}>{row.partition}</a>, compare: (left, right) => left.partition - right.partition },
     { key: "state", title: "State", width: 180, cell: (row) => <State row={row} />, compare: (left, right) => badness(left) - badness(right) },
-    { key: "leader", title: "Leader", width: 76, right: true, cell: (row) => (row.leader < 0 ? "none" : row.leader), compare: (left, right) => left.leader - right.leader },
+    { key: "leader", title: "Leader", width: 76, right: true, cell: (row) => (leaderless(row) ? "none" : row.leader), compare: (left, right) => (left.leader ?? -1) - (right.leader ?? -1) },
     { key: "replicas", title: "Replicas", width: 110, cell: (row) => row.replicas.join(", "), text: (row) => row.replicas.join(", ") },
     { key: "in_sync", title: "In sync", width: 110, wide: true, cell: (row) => row.in_sync.join(", "), text: (row) => row.in_sync.join(", ") },
-    { key: "epoch", title: "Epoch", width: 70, right: true, wide: true, cell: (row) => row.leader_epoch },
+    { key: "epoch", title: "Epoch", width: 70, right: true, wide: true, cell: (row) => row.leader_epoch ?? "" },
     { key: "start", title: "Start", width: 110, right: true, wide: true, cell: (row) => <Exact value={row.start} />, compare: (left, right) => compareCounts(left.start, right.start) },
     { key: "end", title: "End", width: 110, right: true, cell: (row) => <Exact value={row.end} />, compare: (left, right) => compareCounts(left.end, right.end) },
     {
@@ -69,10 +71,10 @@ function columnsOf(cluster: string, topic: Topic): readonly Column<Partition>[] 
   ];
 }
 
-const badness = (row: Partition): number => (row.leader < 0 ? 1000 : 0) + row.replicas.length - row.in_sync.length;
+const badness = (row: Partition): number => (leaderless(row) ? 1000 : 0) + row.replicas.length - row.in_sync.length;
 
 function State({ row }: { row: Partition }) {
-  if (row.leader < 0) return <Badge tone="error">no leader</Badge>;
+  if (leaderless(row)) return <Badge tone="error">no leader</Badge>;
   if (row.in_sync.length < row.replicas.length) return <Badge tone="warning">{row.replicas.length - row.in_sync.length} out of sync</Badge>;
   return <Badge tone="ok">in sync</Badge>;
 }

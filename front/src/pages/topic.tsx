@@ -11,7 +11,7 @@ import { Action, Amount, AsOf, Badge, Bytes, Copy, Empty, Fact, Head, Loading, P
 import { ChangeDialog } from "../ui/change";
 import { Configs } from "./configs";
 import { Messages } from "./messages";
-import { Partitions } from "./partitions";
+import { leaderless, Partitions } from "./partitions";
 import { Produce } from "./produce";
 import { TopicGroups, TopicProducers } from "./topic_readers";
 
@@ -31,7 +31,7 @@ export function TopicPage({ cluster, topic, tab }: { cluster: string; topic: str
   const { answer, problem, busy, reload } = useRead<Topic>(deleted ? null : inTopic(cluster, topic, []), 10_000);
   const data = answer?.data;
   const tabs = TABS.filter(([id]) => id !== "produce" || (data?.may.change ?? false) || tab === "produce");
-  const unclean = data?.partitions.filter((each) => each.leader < 0 || each.in_sync.length < each.replicas.length).length ?? 0;
+  const unclean = data?.partitions.filter((each) => leaderless(each) || each.in_sync.length < each.replicas.length).length ?? 0;
   return (
     <div class="filled">
       <Head
