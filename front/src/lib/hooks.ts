@@ -1,6 +1,5 @@
 /** Small hooks: a ticking clock, a delayed value, the size of an element, media queries. */
 
-import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** The time in milliseconds, which moves on every `every` milliseconds. */
@@ -24,7 +23,7 @@ export function useSettled<T>(value: T, wait: number): T {
 }
 
 /** Width and height of an element in CSS pixels; zeros before it is laid out. The element may come and go. */
-export function useSize(ref: RefObject<HTMLElement>): { width: number; height: number } {
+export function useSize(ref: { readonly current: HTMLElement | null }): { width: number; height: number } {
   const [size, setSize] = useState({ width: 0, height: 0 });
   const watched = useRef<{ element: HTMLElement | null; observer: ResizeObserver } | null>(null);
   useLayoutEffect(() => {
