@@ -180,7 +180,7 @@ async function records() {
   check("a value of 1 MB is cut, then loaded in parts", true);
   await judge(page, "big");
 
-  await go(page, `c/${cluster}/topics/orders?mode=tail`);
+  await page.goto(new URL(`c/${cluster}/topics/orders?mode=tail`, url).href);
   await page.getByText("live", { exact: true }).waitFor();
   const writer = await open({ viewport: { width: 1280, height: 900 } });
   await go(writer, `c/${cluster}/topics/orders/produce`);
@@ -201,8 +201,8 @@ async function changes() {
   const name = `made-${Date.now()}`;
   await go(page, `c/${cluster}/topics`);
   await page.getByRole("button", { name: "Create" }).click();
-  await page.getByLabel("Name").fill(name);
-  await page.getByLabel("Partitions", { exact: false }).first().fill("2");
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill(name);
+  await page.getByRole("spinbutton", { name: /^Partitions/ }).fill("2");
   await page.getByRole("button", { name: "Preview" }).click();
   await page.getByRole("region", { name: "Preview" }).waitFor();
   await judge(page, "create-preview");
@@ -225,7 +225,7 @@ async function changes() {
   await page.locator("tr.differs").filter({ hasText: "retention.ms" }).waitFor();
   check("a setting is changed after its preview, and shown as differing", true);
 
-  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
   await page.getByRole("region", { name: "Preview" }).waitFor();
   const run = page.getByRole("button", { name: "Delete the topic" });
   check("a topic is not deleted before its name is typed", await run.isDisabled());

@@ -81,7 +81,7 @@ function Disks({ cluster, broker }: { cluster: string; broker: number | null }) 
         wide: true,
         cell: (row) =>
           row.largest.slice(0, 3).map((each, index) => (
-            <span key={index}>
+            <span key={index} class="inline">
               {index > 0 && ", "}
               <a href={toTopic(cluster, each.topic, "partitions")}>
                 {each.topic}-{each.partition}

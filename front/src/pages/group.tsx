@@ -179,7 +179,7 @@ function Assigned({ cluster, assignment, streams }: { cluster: string; assignmen
   return (
     <>
       {assignment.map((each, index) => (
-        <span key={each.topic}>
+        <span key={each.topic} class="inline">
           {index > 0 && "; "}
           {streams ? each.topic : <a href={toTopic(cluster, each.topic)}>{each.topic}</a>}: {each.partitions.join(", ")}
         </span>

@@ -37,7 +37,8 @@ export function Messages({ cluster, topic }: { cluster: string; topic: Topic }) 
   const chosen = new URLSearchParams(search).get("record");
   const record = stream.found.rows.find((row) => keyOf(row) === chosen) ?? null;
   const open = useCallback((row: RecordRow) => setQuery({ record: keyOf(row) }), []);
-  const columns = useMemo(() => columnsOf(cluster, topic.name, want), [cluster, topic.name, asked]);
+  const states = useMemo(() => stream.found.rows.some((row) => row.state !== "plain"), [stream.found.rows]);
+  const columns = useMemo(() => columnsOf(cluster, topic.name, want, states), [cluster, topic.name, asked, states]);
   useKeys({ escape: () => (chosen === null ? false : setQuery({ record: undefined })) });
   const decoders = { key: want.key === "auto" ? undefined : want.key, value: want.value === "auto" ? undefined : want.value };
   return (
@@ -98,15 +99,15 @@ export function Messages({ cluster, topic }: { cluster: string; topic: Topic }) 
   );
 }
 
-function columnsOf(cluster: string, topic: string, want: Wanted): readonly Column<RecordRow>[] {
+function columnsOf(cluster: string, topic: string, want: Wanted, states: boolean): readonly Column<RecordRow>[] {
   const decoders = { key: want.key === "auto" ? undefined : want.key, value: want.value === "auto" ? undefined : want.value };
   return [
     { key: "partition", title: "Part.", width: 56, right: true, cell: (row) => row.partition },
     { key: "offset", title: "Offset", width: 110, right: true, cell: (row) => <a href={toRecord(cluster, topic, row.partition, row.offset, decoders)}>{row.offset}</a>, text: (row) => row.offset },
-    { key: "time", title: "Time", width: 176, wide: true, cell: (row) => <Time ms={row.timestamp_ms} />, text: (row) => utc(Number(row.timestamp_ms)) },
+    { key: "time", title: "Time", width: 200, wide: true, cell: (row) => <Time ms={row.timestamp_ms} />, text: (row) => utc(Number(row.timestamp_ms)) },
     { key: "key", title: "Key", width: 170, mono: true, cell: (row) => <PayloadLine payload={row.key} nothing="no key" /> },
     { key: "value", title: "Value", mono: true, cell: (row) => (row.state === "control" ? <RecordState record={row} /> : <PayloadLine payload={row.value} nothing="tombstone" />) },
-    { key: "state", title: "State", width: 116, wide: true, cell: (row) => (row.state === "plain" ? null : <RecordState record={row} />) },
+    ...(states ? [{ key: "state", title: "State", width: 116, wide: true, cell: (row: RecordRow) => (row.state === "plain" ? null : <RecordState record={row} />) }] : []),
     { key: "size", title: "Size", width: 84, right: true, wide: true, cell: (row) => <span title={`${exact(row.size)} bytes`}>{bytes(row.size)}</span> },
   ];
 }

@@ -65,6 +65,7 @@ function Form({ cluster, topic, begin, lacks, from }: { cluster: string; topic: 
   const written = plan?.done && plan.offset !== null && plan.offset !== undefined ? { partition: plan.partition ?? 0, offset: plan.offset } : null;
   return (
     <div class="scroll">
+      <h2 class="hidden">A new record</h2>
       {from !== "" && <p class="soft">Begun as a copy of partition {from.replace(":", ", offset ")}; it goes to the partition of its key, with the time of sending.</p>}
       {lacks.length > 0 && (
         <p class="box warning">

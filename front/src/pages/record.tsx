@@ -75,6 +75,7 @@ export function RecordPageView({ cluster, topic, partition, offset }: { cluster:
         <Empty title="There is no record at this offset">{data.reason}</Empty>
       ) : (
         <div class={stale ? "scroll stale" : "scroll"} aria-busy={stale}>
+          <h2 class="hidden">The record</h2>
           <RecordView key={`${partition}:${data.record.offset}:${key}:${value}`} cluster={cluster} topic={topic} record={data.record} decoders={chosen} masked={about.answer?.data.masked ?? false} />
         </div>
       )}

@@ -14,7 +14,7 @@ export function Search({ cluster }: { cluster: string }) {
   const [text, setText] = useQuery("q");
   const asked = useSettled(text.trim(), 150);
   useTitle(asked === "" ? "Search" : `Search for ${asked}`);
-  const { answer, problem, stale, reload } = useRead<readonly Hit[]>(asked === "" ? null : inCluster(cluster, ["search"], { q: asked, limit: "200" }));
+  const { answer, problem, stale, reload } = useRead<readonly Hit[]>(asked === "" ? null : inCluster(cluster, ["search"], { q: asked, limit: "100" }));
   const columns = useMemo(
     (): readonly Column<Hit>[] => [
       { key: "kind", title: "Kind", width: 120, cell: (row) => row.kind, compare: (left, right) => left.kind.localeCompare(right.kind) },

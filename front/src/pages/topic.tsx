@@ -64,9 +64,11 @@ export function TopicPage({ cluster, topic, tab }: { cluster: string; topic: str
             </Fact>
             <Fact name="Partitions">{data.partitions.length}</Fact>
             <Fact name="Replicas">{data.partitions[0]?.replicas.length ?? 0}</Fact>
-            <Fact name="Id">
-              <span class="mono">{data.topic_id}</span>
-            </Fact>
+            <span class="wide-only">
+              <Fact name="Id">
+                <span class="mono">{data.topic_id}</span>
+              </Fact>
+            </span>
           </>
         )}
       </Head>

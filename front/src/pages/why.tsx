@@ -1,5 +1,6 @@
 /** Why a group is stuck: the primary cause with its proof, what else was found, what is fine, what is not visible from here. */
 
+import { useEffect, useState } from "preact/hooks";
 import { inCluster } from "../lib/api";
 import type { Finding, Verdict } from "../lib/contract";
 import { duration } from "../lib/format";
@@ -8,9 +9,8 @@ import { useQuery } from "../lib/location";
 import { useRead } from "../lib/reading";
 import { Action, Amount, Badge, Choice, Command, Fact, Partial, ProblemBox, Time } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { useEffect, useState } from "preact/hooks";
 
-const SPANS = ["3", "6", "15", "30"].map((each) => [each, `${each} seconds`] as const);
+const spans = (now: string): readonly (readonly [string, string])[] => [...new Set(["3", "6", "15", "30", now])].sort((left, right) => Number(left) - Number(right)).map((each) => [each, `${each} seconds`] as const);
 
 export function Why({ cluster, group }: { cluster: string; group: string }) {
   const [seconds, setSeconds] = useQuery("seconds", "6");
@@ -19,7 +19,7 @@ export function Why({ cluster, group }: { cluster: string; group: string }) {
   return (
     <div class="scroll why">
       <div class="tools">
-        <Choice label="Watch for" value={seconds} options={SPANS} onChange={setSeconds} />
+        <Choice label="Watch for" value={seconds} options={spans(seconds)} onChange={setSeconds} />
         <Action icon="reload" onClick={reload} disabled={busy}>
           Look again
         </Action>

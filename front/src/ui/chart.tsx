@@ -12,6 +12,8 @@ export interface ChartProps {
 }
 
 const HEIGHT = 132;
+/** Steps of the vertical axis: whole records. */
+const WHOLE = Array.from({ length: 18 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -70,8 +72,8 @@ function options(label: string, width: number): uPlot.Options {
     legend: { show: true, live: true },
     scales: { x: { time: true }, y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [
-      { ...axis, size: 24 },
-      { ...axis, size: 56, values: (_plot, values) => values.map((value) => short(Math.round(value))) },
+      { ...axis, size: 24, space: 90, values: (_plot, values) => values.map((at) => local(at * 1000).slice(11, 19)) },
+      { ...axis, size: 56, incrs: WHOLE, values: (_plot, values) => values.map((value) => short(Math.round(value))) },
     ],
     series: [
       { label: "Time", value: (_plot, at) => (at === null ? "" : local(at * 1000).slice(0, 19)) },

@@ -57,17 +57,17 @@ export function Shell({ session, cluster, page, onSession, children }: {
   });
   return (
     <div class="shell">
-      <a
-        class="skip"
-        href="."
-        onClick={(event) => {
-          event.preventDefault();
-          document.getElementById("content")?.focus();
-        }}
-      >
-        Skip to the page
-      </a>
       <header class="bar">
+        <a
+          class="skip"
+          href="."
+          onClick={(event) => {
+            event.preventDefault();
+            document.getElementById("content")?.focus();
+          }}
+        >
+          Skip to the page
+        </a>
         <button type="button" class="quiet menu" aria-expanded={menu} aria-controls="sections" onClick={() => setMenu(!menu)}>
           <Icon name="menu" />
           <span class="hidden">Sections</span>

@@ -51,13 +51,18 @@ export interface TableProps<T> {
 }
 
 const HEADER = 30;
+/** The widest column with a width, on narrow screens. */
+const NARROW = 112;
 
 export function Table<T>(props: TableProps<T>) {
   const { rows, rowKey, keys = false, current = null } = props;
   const box = useRef<HTMLDivElement>(null);
   const height = useMedia("(pointer: coarse)") ? 40 : 28;
   const narrow = useMedia("(max-width: 640px)");
-  const columns = narrow ? props.columns.filter((column) => !column.wide) : props.columns;
+  const columns = useMemo(
+    () => (narrow ? props.columns.filter((column) => !column.wide).map((column) => (column.width === undefined ? column : { ...column, width: Math.min(column.width, NARROW) })) : props.columns),
+    [narrow, props.columns],
+  );
   const [order, setOrder] = useQuery(props.sortKey ?? "", props.sorted ?? "");
   const ordered = useMemo(() => inOrder(rows, props.columns, props.sortKey === undefined ? "" : order), [rows, props.columns, order, props.sortKey]);
   const [top, setTop] = useState(0);
@@ -130,6 +135,7 @@ function Gap({ pixels, columns }: { pixels: number; columns: number }) {
 
 function Heading<T>({ column, order, onOrder }: { column: Column<T>; order: string | null; onOrder: (order: string) => void }) {
   const direction = order === column.key ? "ascending" : order === `-${column.key}` ? "descending" : undefined;
+  if (column.title === "") return <td />;
   if (order === null || column.compare === undefined) {
     return (
       <th scope="col" class={column.right ? "right" : undefined}>
