@@ -24,7 +24,7 @@ _NO_USER: Final = passwords.no_password(b"no user has this")
 
 
 async def session(context: Context) -> Response:
-    """Who is logged in, what is allowed, which clusters there are."""
+    """The user who is logged in, what is allowed, which clusters there are."""
     return json_response(described(context, context.session), accepts_gzip=False)
 
 
