@@ -45,7 +45,11 @@ def records(bootstrap: str) -> None:
 
 
 def commit(bootstrap: str, group: str, at: int) -> None:
+    """The group has had a member, which committed this offset in each partition and left."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.subscribe(["orders"])
+    while not consumer.assignment():
+        consumer.poll(0.2)
     consumer.commit(offsets=[TopicPartition("orders", partition, at) for partition in range(3)], asynchronous=False)
     consumer.close()
 
