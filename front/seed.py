@@ -35,7 +35,9 @@ def topics(admin: AdminClient, many: int) -> None:
 def records(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 8_000_000})
     for index in range(100):
-        value = json.dumps({"id": 9007199254740993, "amount": index, "items": [{"sku": "a"}, {"sku": "b"}], "paid": index % 2 == 0})
+        value = json.dumps(
+            {"id": 9007199254740993, "amount": index, "items": [{"sku": "a"}, {"sku": "b"}], "paid": index % 2 == 0}
+        )
         producer.produce("orders", value, f"user-{index % 7}", partition=index % 3, headers=[("trace", f"{index:02x}")])
     producer.produce("mail", None, "gone")
     producer.produce("big", json.dumps({"text": "x" * 1_000_000}), "large")
@@ -45,13 +47,19 @@ def records(bootstrap: str) -> None:
 
 
 def commit(bootstrap: str, group: str, at: int) -> None:
+    """The group has had a member, which committed this offset in each partition and left."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.subscribe(["orders"])
+    while not consumer.assignment():
+        consumer.poll(0.2)
     consumer.commit(offsets=[TopicPartition("orders", partition, at) for partition in range(3)], asynchronous=False)
     consumer.close()
 
 
 def stay(bootstrap: str, seconds: float) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "billing", "client.id": "billing-1", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "billing", "client.id": "billing-1", "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe(["orders"])
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "payments", "transaction.timeout.ms": 600_000})
     producer.init_transactions(30)

@@ -1,4 +1,4 @@
-"""The committed front of the console belongs to its sources: ``front/BUILT`` lists the hashes of both, and ``make front`` writes it.
+"""The committed pages of the console belong to their sources: ``front/BUILT``, which ``make front`` writes, has hashes of both.
 
 No Node is needed. ``make front-fresh`` builds the front again and compares, byte for byte.
 """
@@ -24,7 +24,9 @@ def listed(text: str) -> dict[str, str]:
 
 def found(root: Path = ROOT) -> dict[str, str]:
     """Hash by path, of each source and each built file."""
-    paths = [path for name in (*SOURCES, OUTPUT) for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))]
+    paths = [
+        path for name in (*SOURCES, OUTPUT) for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))
+    ]
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 

@@ -22,7 +22,7 @@ export class Problem extends Error {
 export function advice(problem: Problem): string {
   switch (problem.status) {
     case 0:
-      return "Is tidelog console still running? The page tries again by itself.";
+      return "Is tidelog console still running, and is the network up? Then try again.";
     case 401:
       return "Log in again.";
     case 403:

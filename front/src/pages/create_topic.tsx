@@ -2,20 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { inCluster } from "../lib/api";
+import { settingsOf } from "../lib/meaning";
 import { Field } from "../ui/basics";
 import { ChangeDialog } from "../ui/change";
-
-/** Settings from lines of `name=value`. Text that is none is named. */
-export function settingsOf(text: string): { configs: Record<string, string>; wrong: string | null } {
-  const configs: Record<string, string> = {};
-  for (const line of text.split("\n")) {
-    if (line.trim() === "") continue;
-    const at = line.indexOf("=");
-    if (at <= 0) return { configs, wrong: line.trim() };
-    configs[line.slice(0, at).trim()] = line.slice(at + 1).trim();
-  }
-  return { configs, wrong: null };
-}
 
 export function CreateTopic({ cluster, onClose, onDone }: { cluster: string; onClose: () => void; onDone: (name: string) => void }) {
   const [name, setName] = useState("");

@@ -5,6 +5,7 @@ import { inCluster } from "../lib/api";
 import type { Group } from "../lib/contract";
 import { toSection } from "../lib/links";
 import { go } from "../lib/location";
+import { PLACES, placeValue, type Place } from "../lib/meaning";
 import { fromField, partitionsOf, toField } from "../lib/search";
 import { Field } from "../ui/basics";
 import { ChangeDialog } from "../ui/change";
@@ -28,24 +29,6 @@ export function GroupChange({ kind, ...props }: Props & { kind: Kind }) {
     case "delete":
       return <Delete {...props} />;
   }
-}
-
-const PLACES = [
-  ["earliest", "the earliest record"],
-  ["latest", "the end"],
-  ["time", "a time"],
-  ["offset", "an offset"],
-  ["shift", "some records forth or back"],
-] as const;
-
-type Place = (typeof PLACES)[number][0];
-
-/** The value that goes with a place, null where it needs none, undefined while it is incomplete. */
-export function placeValue(place: Place, text: string): string | null | undefined {
-  if (place === "earliest" || place === "latest") return null;
-  const value = text.trim();
-  if (place === "shift") return /^[+-]?\d+$/.test(value) ? value.replace(/^\+/, "") : undefined;
-  return /^\d+$/.test(value) ? value : undefined;
 }
 
 const topicsOf = (group: Group): string[] => [...new Set(group.offsets.map((row) => row.topic))].sort();

@@ -38,7 +38,7 @@ export function Messages({ cluster, topic }: { cluster: string; topic: Topic }) 
   const record = stream.found.rows.find((row) => keyOf(row) === chosen) ?? null;
   const open = useCallback((row: RecordRow) => setQuery({ record: keyOf(row) }), []);
   const states = useMemo(() => stream.found.rows.some((row) => row.state !== "plain"), [stream.found.rows]);
-  const columns = useMemo(() => columnsOf(cluster, topic.name, want, states), [cluster, topic.name, asked, states]);
+  const columns = useMemo(() => columnsOf(cluster, topic.name, want, states, record !== null), [cluster, topic.name, asked, states, record !== null]);
   useKeys({ escape: () => (chosen === null ? false : setQuery({ record: undefined })) });
   const decoders = { key: want.key === "auto" ? undefined : want.key, value: want.value === "auto" ? undefined : want.value };
   return (
@@ -99,9 +99,10 @@ export function Messages({ cluster, topic }: { cluster: string; topic: Topic }) 
   );
 }
 
-function columnsOf(cluster: string, topic: string, want: Wanted, states: boolean): readonly Column<RecordRow>[] {
+/** `narrow`: a record is open beside the table, which leaves time and size out. */
+function columnsOf(cluster: string, topic: string, want: Wanted, states: boolean, narrow: boolean): readonly Column<RecordRow>[] {
   const decoders = { key: want.key === "auto" ? undefined : want.key, value: want.value === "auto" ? undefined : want.value };
-  return [
+  const columns: readonly Column<RecordRow>[] = [
     { key: "partition", title: "Part.", width: 56, right: true, cell: (row) => row.partition },
     { key: "offset", title: "Offset", width: 110, right: true, cell: (row) => <a href={toRecord(cluster, topic, row.partition, row.offset, decoders)}>{row.offset}</a>, text: (row) => row.offset },
     { key: "time", title: "Time", width: 200, wide: true, cell: (row) => <Time ms={row.timestamp_ms} />, text: (row) => utc(Number(row.timestamp_ms)) },
@@ -110,6 +111,7 @@ function columnsOf(cluster: string, topic: string, want: Wanted, states: boolean
     ...(states ? [{ key: "state", title: "State", width: 116, wide: true, cell: (row: RecordRow) => (row.state === "plain" ? null : <RecordState record={row} />) }] : []),
     { key: "size", title: "Size", width: 84, right: true, wide: true, cell: (row) => <span title={`${exact(row.size)} bytes`}>{bytes(row.size)}</span> },
   ];
+  return narrow ? columns.filter((column) => column.key !== "time" && column.key !== "size") : columns;
 }
 
 function Problems({ found }: { found: Found }) {

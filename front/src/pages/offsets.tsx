@@ -2,9 +2,10 @@
 
 import { useMemo } from "preact/hooks";
 import type { Group, OffsetRow } from "../lib/contract";
-import { compareCounts, integer } from "../lib/format";
+import { compareCounts } from "../lib/format";
 import { toTopic } from "../lib/links";
 import { useQuery } from "../lib/location";
+import { remark } from "../lib/meaning";
 import { Action, Amount, Empty, Exact, Filter } from "../ui/basics";
 import { Icon } from "../ui/icons";
 import { Table, type Column } from "../ui/table";
@@ -52,17 +53,6 @@ const at = (row: OffsetRow): string => `${row.topic}-${row.partition}`;
 
 function byPartition(left: OffsetRow, right: OffsetRow): number {
   return left.topic < right.topic ? -1 : left.topic > right.topic ? 1 : left.partition - right.partition;
-}
-
-/** What the numbers of a partition mean, where they say more than its lag. */
-export function remark(row: OffsetRow): string {
-  if (row.error !== null) return row.error;
-  const [committed, start, end, stable] = [row.committed, row.start, row.end, row.stable].map(integer);
-  if (committed === null || committed === undefined) return "nothing committed";
-  if (start !== null && start !== undefined && committed < start) return `${start - committed} records were deleted before they were read`;
-  if (end !== null && end !== undefined && committed > end) return "committed is beyond the end: was the topic recreated?";
-  if (stable !== null && stable !== undefined && end !== null && end !== undefined && stable < end && committed >= stable) return `waits for an open transaction at ${stable}`;
-  return "";
 }
 
 function columnsOf(cluster: string, share: boolean): readonly Column<OffsetRow>[] {

@@ -131,9 +131,18 @@ export function TransactionPage({ cluster, id }: { cluster: string; id: string }
   );
 }
 
+const OPEN = /^(Ongoing|Prepare)/;
+
 function Running({ transaction }: { transaction: Transaction }) {
   const now = useNow(1000);
   if (transaction.started_ms === null) return <p class="soft">No transaction is open.</p>;
+  if (!OPEN.test(transaction.state)) {
+    return (
+      <p class="soft">
+        No transaction is open. The last one began at <Time ms={transaction.started_ms} />.
+      </p>
+    );
+  }
   const ends = Number(transaction.started_ms) + Number(transaction.timeout_ms ?? 0);
   return (
     <p>

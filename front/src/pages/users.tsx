@@ -3,9 +3,10 @@
 import { useMemo } from "preact/hooks";
 import { inCluster } from "../lib/api";
 import type { Quota, User } from "../lib/contract";
-import { bytes, exact } from "../lib/format";
+import { exact } from "../lib/format";
 import { useTitle } from "../lib/hooks";
 import { useQuery } from "../lib/location";
+import { entityText, limitText } from "../lib/meaning";
 import { useRead } from "../lib/reading";
 import { AsOf, Empty, Filter, Head, Loading, Partial, ProblemBox } from "../ui/basics";
 import { Table, type Column } from "../ui/table";
@@ -49,20 +50,6 @@ const USERS: readonly Column<User>[] = [
   { key: "name", title: "User", width: 260, cell: (row) => row.name, text: (row) => row.name, compare: (left, right) => left.name.localeCompare(right.name) },
   { key: "mechanisms", title: "Mechanisms", cell: mechanisms, text: mechanisms },
 ];
-
-/** `user ann, any client`. */
-export function entityText(row: Quota): string {
-  return Object.entries(row.entity)
-    .map(([kind, name]) => (name === null ? `any ${kind.replaceAll("-", " ")}` : `${kind.replaceAll("-", " ")} ${name}`))
-    .join(", ");
-}
-
-/** A limit in its unit, by its key. */
-export function limitText(key: string, value: number): string {
-  if (key.endsWith("byte_rate")) return `${key.replace("_byte_rate", "")}: ${bytes(value)}/s`;
-  if (key === "request_percentage") return `request time: ${value} %`;
-  return `${key.replaceAll("_", " ")}: ${value}/s`;
-}
 
 const limitsText = (row: Quota): string =>
   Object.entries(row.limits)

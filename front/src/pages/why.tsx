@@ -10,7 +10,7 @@ import { useRead } from "../lib/reading";
 import { Action, Amount, Badge, Choice, Command, Fact, Partial, ProblemBox, Time } from "../ui/basics";
 import { Icon } from "../ui/icons";
 
-const spans = (now: string): readonly (readonly [string, string])[] => [...new Set(["3", "6", "15", "30", now])].sort((left, right) => Number(left) - Number(right)).map((each) => [each, `${each} seconds`] as const);
+const spans = (now: string): readonly (readonly [string, string])[] => [...new Set(["3", "6", "15", "30", now])].sort((left, right) => Number(left) - Number(right)).map((each) => [each, `${each} s`] as const);
 
 export function Why({ cluster, group }: { cluster: string; group: string }) {
   const [seconds, setSeconds] = useQuery("seconds", "6");

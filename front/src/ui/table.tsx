@@ -6,6 +6,7 @@ import { csv, save } from "../lib/csv";
 import { useMedia, useSettled, useSize } from "../lib/hooks";
 import { useKeys } from "../lib/keys";
 import { useQuery } from "../lib/location";
+import { inOrder } from "../lib/order";
 import { reveal, span } from "../lib/virtual";
 import { Action } from "./basics";
 import { Icon } from "./icons";
@@ -60,7 +61,7 @@ export function Table<T>(props: TableProps<T>) {
   const height = useMedia("(pointer: coarse)") ? 40 : 28;
   const narrow = useMedia("(max-width: 640px)");
   const columns = useMemo(
-    () => (narrow ? props.columns.filter((column) => !column.wide).map((column) => (column.width === undefined ? column : { ...column, width: Math.min(column.width, NARROW) })) : props.columns),
+    () => (narrow ? narrowed(props.columns) : props.columns),
     [narrow, props.columns],
   );
   const [order, setOrder] = useQuery(props.sortKey ?? "", props.sorted ?? "");
@@ -125,6 +126,13 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
+/** The columns that a narrow screen has room for; one of them takes what is left. */
+function narrowed<T>(columns: readonly Column<T>[]): readonly Column<T>[] {
+  const kept = columns.filter((column) => !column.wide);
+  const grows = kept.some((column) => column.width === undefined);
+  return kept.map(({ width, ...column }, index) => (width === undefined || (!grows && index === 0) ? column : { ...column, width: Math.min(width, NARROW) }));
+}
+
 function Gap({ pixels, columns }: { pixels: number; columns: number }) {
   return (
     <tr aria-hidden="true" class="gap">
@@ -151,14 +159,6 @@ function Heading<T>({ column, order, onOrder }: { column: Column<T>; order: stri
       </button>
     </th>
   );
-}
-
-/** Rows in the order that a text like `name` or `-lag` asks for. */
-export function inOrder<T>(rows: readonly T[], columns: readonly Column<T>[], order: string): readonly T[] {
-  const descending = order.startsWith("-");
-  const compare = columns.find((column) => column.key === (descending ? order.slice(1) : order))?.compare;
-  if (compare === undefined) return rows;
-  return [...rows].sort(descending ? (left, right) => compare(right, left) : compare);
 }
 
 function useVisible<T>(rows: readonly T[], first: number, end: number, call: ((rows: readonly T[]) => void) | undefined): void {
