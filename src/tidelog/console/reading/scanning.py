@@ -29,16 +29,25 @@ class Seen(NamedTuple):
 
 
 class Scan:
-    """The batches of one answer, from ``begin`` on. Iterate it; then ``next_offset`` is where to fetch next.
+    """The batches of one answer, from ``begin`` on, and below ``stop``. Iterate it; then ``next_offset`` is where to fetch next.
 
     ``stable``: the last stable offset; transactions behind it are open. ``aborted``: as in ``PartitionRead``. ``problems``:
     (offset, text) of batches that cannot be read; they are skipped.
     """
 
-    def __init__(self, partition: int, records: bytes, begin: int, stable: int, aborted: tuple[tuple[int, int], ...]) -> None:
+    def __init__(
+        self,
+        partition: int,
+        records: bytes,
+        begin: int,
+        stable: int,
+        aborted: tuple[tuple[int, int], ...],
+        stop: int | None = None,
+    ) -> None:
         self._partition = partition
         self._records = records
         self._begin = begin
+        self._stop = stop
         self._stable = stable
         self._starting = list(aborted)
         self._aborted: set[int] = set()
@@ -55,6 +64,9 @@ class Scan:
             except CorruptBatch as error:
                 self.problems.append((self.next_offset, str(error)))
                 return
+            if self._stop is not None and header.base_offset >= self._stop:
+                self.next_offset = max(self.next_offset, self._stop)
+                return
             position = header.end_position
             yield from self._batch(header)
             self.next_offset = max(self.next_offset, header.next_offset)
@@ -69,6 +81,8 @@ class Scan:
                 control = _control(record) if header.is_control else None
                 if header.is_control and control == "abort":
                     self._aborted.discard(header.producer_id)
+                if self._stop is not None and record.offset >= self._stop:
+                    return
                 if record.offset >= self._begin:
                     yield Seen(
                         self._partition,

@@ -21,11 +21,14 @@ from tidelog.model.errors import ErrorCode
 
 SMALLEST_CHUNK: Final = 8
 FILTERED_CHUNK: Final = 64
-LARGEST_CHUNK: Final = 8192
+LARGEST_CHUNK: Final = 1 << 17
 """Offsets of one partition that a round goes back."""
 LARGE_ROUND: Final = 32 << 20
 """Bytes: after a round that read more, the next one goes back half as far."""
 PROGRESS_S: Final = 0.4
+FAR_BEHIND: Final = 8192
+"""Records: a tail that is further behind goes to the end, and counts what it leaves out."""
+GROWTH: Final = 4
 MOST_STALLS: Final = 3
 """Rounds without any record until a partition is given up."""
 
@@ -118,7 +121,7 @@ class Walk:
                 if self._budget.read - before_round > LARGE_ROUND:
                     chunk = max(1, chunk // 2)
                 elif not found or self._view.test is not None:
-                    chunk = min(2 * chunk, LARGEST_CHUNK)
+                    chunk = min(GROWTH * chunk, LARGEST_CHUNK)
                 for line in self._said(hits):
                     yield line
                 continue
@@ -219,7 +222,7 @@ class Walk:
                 found, at = await self._scanned(index, read, positions[index], None)
                 rows += found
                 behind = read.high_watermark - at
-                if behind > LARGEST_CHUNK:
+                if behind > FAR_BEHIND:
                     left_out += behind
                     at = read.high_watermark
                 positions[index] = at
@@ -291,8 +294,8 @@ class Walk:
         if not read.records:
             return [], begin
         stable = self._topic.bounds[index].stable if stop is not None else read.last_stable_offset
-        scan = Scan(index, read.records, begin, begin if stable is None else stable, read.aborted)
-        rows, seen = await asyncio.to_thread(_rows_of, scan, self._view, stop)
+        scan = Scan(index, read.records, begin, begin if stable is None else stable, read.aborted, stop)
+        rows, seen = await asyncio.to_thread(_rows_of, scan, self._view)
         self._budget.scanned += seen
         self._problems += [{"kind": "problem", "partition": index, "error": text} for _, text in scan.problems]
         return rows, scan.next_offset if stop is None else min(stop, scan.next_offset)
@@ -350,11 +353,9 @@ def cursor_offsets(text: str, direction: str) -> dict[int, int]:
     return found
 
 
-def _rows_of(scan: Scan, view: View, stop: int | None) -> tuple[list[Row], int]:
+def _rows_of(scan: Scan, view: View) -> tuple[list[Row], int]:
     rows, seen = [], 0
     for each in scan:
-        if stop is not None and each.offset >= stop:
-            continue
         seen += 1
         row = view.row(each)
         if row is not None:

@@ -50,3 +50,14 @@ def test_bytes_that_are_no_batch_end_the_scan() -> None:
     assert list(scan) == []
     assert scan.next_offset == 5
     assert len(scan.problems) == 1
+
+
+def test_nothing_is_read_from_the_stop_on() -> None:
+    broken = bytearray(batch(6, "x"))
+    broken[-1] ^= 1
+    scan = Scan(0, batch(0, "a", "b", "c") + batch(3, "d", "e", "f") + bytes(broken), 1, 9, (), stop=5)
+    assert [each.offset for each in scan] == [1, 2, 3, 4]
+    assert scan.next_offset >= 5
+    scan = Scan(0, batch(0, "a") + bytes(broken), 0, 9, (), stop=3)
+    assert [each.offset for each in scan] == [0]
+    assert (scan.next_offset, scan.problems) == (3, [])

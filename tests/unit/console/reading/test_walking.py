@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.console.reading.batches import GONE, Brokers, Log, budget
 from tidelog.console.filters.evaluation import compiled
 from tidelog.console.reading.rows import View
-from tidelog.console.reading.walking import LARGEST_CHUNK, Walk, cursor_offsets, cursor_text
+from tidelog.console.reading.walking import FAR_BEHIND, Walk, cursor_offsets, cursor_text
 
 
 def lines_of(walk: AsyncIterator[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -108,7 +108,7 @@ def test_a_search_ends_with_its_budget_and_can_go_on() -> None:
 
 def test_what_arrives_faster_than_it_is_read_is_counted() -> None:
     brokers = Brokers({0: Log().add(0, "a", "b")}, step=1)
-    brokers.logs[0].batches.append((LARGEST_CHUNK * 3, LARGEST_CHUNK * 3, Log().add(LARGEST_CHUNK * 3, "z").batches[0][2]))
+    brokers.logs[0].batches.append((FAR_BEHIND * 3, FAR_BEHIND * 3, Log().add(FAR_BEHIND * 3, "z").batches[0][2]))
     walk = Walk(brokers, brokers.topic(), View(), budget())
 
     async def first() -> tuple[list[int], int]:
@@ -118,7 +118,7 @@ def test_what_arrives_faster_than_it_is_read_is_counted() -> None:
 
     offsets, left_out = asyncio.run(first())
     assert offsets == [0, 1]
-    assert left_out == LARGEST_CHUNK * 3 + 1 - 2
+    assert left_out == FAR_BEHIND * 3 + 1 - 2
 
 
 @pytest.mark.parametrize("text", ["", "on_0-1", "back_0", "back_0-x", "back_0-99999999999999999999", "back_-1-2"])
