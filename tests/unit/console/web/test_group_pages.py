@@ -89,3 +89,37 @@ def test_a_share_group_has_its_own_offsets_and_no_diagnosis(broker: Broker) -> N
         assert (await browser.get("clusters/main/group/why", id="workers", seconds="1")).status == 400
 
     console(broker.bootstrap_servers, job)
+
+
+def test_a_group_of_the_consumer_protocol_has_epochs_and_targets(broker: Broker) -> None:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "next-gen",
+            "group.protocol": "consumer",
+            "client.id": "app-2",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe(["orders"])
+    try:
+        while consumer.poll(0.2) is None:
+            pass
+
+        async def job(browser: Browser) -> None:
+            group = (await browser.get("clusters/main/group", id="next-gen")).data
+            assert (group["type"], group["state"]) == ("consumer", "Stable")
+            assert group["epoch"] == group["target_epoch"]
+            (member,) = group["members"]
+            assert member["assignment"] == member["target"] == [{"topic": "orders", "partitions": [0, 1]}]
+            assert [(row["committed"], row["member"]) for row in group["offsets"]] == [(None, member["id"])] * 2
+            facts = (await browser.get("clusters/main/groups/facts", ("id", "next-gen"))).data
+            assert facts == [{"id": "next-gen", "lag": None, "members": 1, "topics": 0, "error": None}]
+            on_topic = (await browser.get("clusters/main/topics/orders/groups")).data
+            assert on_topic == [{"id": "next-gen", "type": "consumer", "state": "Stable", "lag": None}]
+
+        console(broker.bootstrap_servers, job)
+    finally:
+        consumer.close()
