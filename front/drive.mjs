@@ -195,6 +195,9 @@ async function records() {
   await page.getByText("9223372036854775807").first().waitFor();
   check("a live tail shows what is produced", true);
   await writer.context().close();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.waitForTimeout(500);
+  check("Stop ends a live tail, and nothing begins again", (await page.locator(".status").innerText()).includes("paused"));
   await page.context().close();
 }
 
