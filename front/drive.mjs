@@ -195,6 +195,9 @@ async function records() {
   await page.getByText("9223372036854775807").first().waitFor();
   check("a live tail shows what is produced", true);
   await writer.context().close();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.waitForTimeout(500);
+  check("Stop ends a live tail, and nothing begins again", (await page.locator(".status").innerText()).includes("paused"));
   await page.context().close();
 }
 
@@ -295,6 +298,11 @@ async function scrolling() {
   await page.locator("tbody tr[data-row]").first().waitFor();
   const times = await page.evaluate(() => ({ paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0, now: performance.now() }));
   console.log(`note ten thousand topics: first paint ${times.paint.toFixed(0)} ms, rows there before ${times.now.toFixed(0)} ms`);
+  // Time of the page's thread: other processes of the machine do not count.
+  const protocol = await page.context().newCDPSession(page);
+  await protocol.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => Object.fromEntries((await protocol.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value * 1000]));
+  const before = await spent();
   const found = await page.evaluate(async () => {
     const box = document.querySelector(".table-box.fill");
     const frames = [];
@@ -312,6 +320,9 @@ async function scrolling() {
     return { longest: order.at(-1), middle: order[75], rows: Math.max(...drawn), height: box.scrollHeight };
   });
   console.log(`note scrolling through ${found.height} px in 150 steps: frames of ${found.middle.toFixed(0)} ms, the longest ${found.longest.toFixed(0)} ms, at most ${found.rows} rows in the document`);
+  const after = await spent();
+  const each = (name) => ((after[name] - before[name]) / 150).toFixed(1);
+  console.log(`note a step costs ${each("TaskDuration")} ms of CPU: scripts ${each("ScriptDuration")}, style ${each("RecalcStyleDuration")}, layout ${each("LayoutDuration")}`);
   check("a table of ten thousand rows keeps at most 150 in the document", found.rows <= 150, String(found.rows));
   check("its scrollbar covers all rows", found.height > 10_000 * 28, String(found.height));
   const keystroke = await page.evaluate(async () => {

@@ -13,26 +13,31 @@ export interface Place {
   readonly search: string;
 }
 
-const here = (): Place => ({ path: below(BASE, location.pathname) ?? "", search: location.search });
+const at = (url: { readonly pathname: string; readonly search: string }): Place => ({ path: below(BASE, url.pathname) ?? "", search: url.search });
 
-let place = here();
+let place = at(location);
 const listeners = new Set<() => void>();
 
-function changed(): void {
-  place = here();
+function changed(to: Place = at(location)): void {
+  place = to;
   for (const listener of [...listeners]) listener();
 }
 
-addEventListener("popstate", changed);
+addEventListener("popstate", () => changed());
 
 /** Opens a page below the base. `replace` leaves no entry in the history: for filters while they are typed. */
 export function go(to: string, replace = false): void {
   const target = BASE + to.replace(/^\//, "");
-  if (target === location.pathname + location.search) return;
-  if (replace) history.replaceState(null, "", target);
-  else history.pushState(null, "", target);
-  const otherPage = location.pathname !== BASE + place.path;
-  changed();
+  const next = at(new URL(target, location.href));
+  if (next.path === place.path && next.search === place.search) return;
+  try {
+    if (replace) history.replaceState(null, "", target);
+    else history.pushState(null, "", target);
+  } catch {
+    // Browsers refuse some hundred changes in a few seconds, as when j is held down: the page goes on, and the address follows later.
+  }
+  const otherPage = next.path !== place.path;
+  changed(next);
   if (!otherPage) return;
   document.querySelector("main")?.scrollTo(0, 0);
   // The link that had the focus may be gone: reading then begins with the page.

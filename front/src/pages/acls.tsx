@@ -110,7 +110,7 @@ function columnsOf(remove: ((row: Acl) => void) | null): readonly Column<Acl>[] 
           {
             key: "remove",
             title: "",
-            width: 44,
+            width: 64,
             cell: (row: Acl) => (
               <button type="button" class="quiet" onClick={() => remove(row)} title="Remove this rule">
                 <Icon name="trash" />

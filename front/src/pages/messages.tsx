@@ -143,7 +143,7 @@ function Status({ stream, tail, want, children }: { stream: RecordStream; tail: 
   const broken = stream.problem !== null || stream.found.end?.reason === "failed";
   return (
     <div class="status">
-      {stream.running ? <Badge tone="busy">{tail ? "live" : "reading"}</Badge> : <Badge tone={broken ? "error" : "ok"}>{broken ? "broke off" : tail ? "paused" : "done"}</Badge>}
+      {stream.running ? <Badge tone="busy">{tail ? "live" : "reading"}</Badge> : <Badge tone={broken ? "error" : "ok"}>{broken ? "broke off" : tail ? "paused" : stream.found.end === null ? "stopped" : "done"}</Badge>}
       <span>{text}</span>
       {want.mode === "time" && want.time !== "" && <span class="soft">from {local(Number(want.time))}</span>}
       <Announce text={text} />
@@ -177,6 +177,7 @@ function Announce({ text }: { text: string }) {
 function NoRecords({ stream, topic, want, cluster }: { stream: RecordStream; topic: Topic; want: Wanted; cluster: string }) {
   const session = useSession();
   if (stream.problem !== null) return null;
+  if (!stream.running && !stream.stale && stream.found.end === null) return <Empty title="Stopped before a record was found">Run it again, or begin elsewhere.</Empty>;
   if (stream.running || stream.found.end === null) {
     return <p class="loading">{want.mode === "tail" && stream.found.begin !== null ? "Waiting for records …" : "Reading records …"}</p>;
   }

@@ -85,12 +85,13 @@ export function SearchTools({ topic, want, running, onRun, onStop }: { topic: To
         <button type="button" class="quiet" onClick={() => setHelp(true)} title="The filter language">
           ?<span class="hidden"> The filter language</span>
         </button>
+        {/* Keys: a button that became another's during its click would also submit the form. */}
         {running ? (
-          <Action icon="stop" onClick={onStop}>
+          <Action key="stop" icon="stop" onClick={onStop}>
             Stop
           </Action>
         ) : (
-          <Action icon={fresh ? "reload" : "play"} type="submit" primary={!fresh}>
+          <Action key="run" icon={fresh ? "reload" : "play"} type="submit" primary={!fresh}>
             {fresh ? "Again" : "Run"}
           </Action>
         )}

@@ -1,7 +1,7 @@
 /** Small parts of every page. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { advice, type Problem } from "../lib/api";
 import type { Answer } from "../lib/contract";
 import { ago, bytes, exact, local, short, utc, type Count } from "../lib/format";
@@ -59,21 +59,34 @@ function Ago({ at }: { at: number }) {
   return <>{ago(at, useNow(1000))}</>;
 }
 
+/** Copies without the clipboard API, which browsers have only on HTTPS and on localhost. */
+function copyOld(text: string, parent: Element): boolean {
+  const area = document.createElement("textarea");
+  area.className = "hidden";
+  area.value = text;
+  parent.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
 /** A button that copies text, and says so. */
 export function Copy({ text, what }: { text: string; what: string }) {
   const [copied, setCopied] = useState<"" | "copied" | "failed">("");
+  const button = useRef<HTMLButtonElement>(null);
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text);
       setCopied("copied");
     } catch {
-      setCopied("failed");
+      setCopied(copyOld(text, button.current?.parentElement ?? document.body) ? "copied" : "failed");
     }
     setTimeout(() => setCopied(""), 1500);
   };
   return (
-    <button type="button" class="quiet" onClick={copy} title={`Copy ${what}`}>
-      <Icon name={copied === "copied" ? "ok" : "copy"} />
+    <button ref={button} type="button" class="quiet" onClick={copy} title={`Copy ${what}`}>
+      <Icon name={copied === "copied" ? "ok" : copied === "failed" ? "error" : "copy"} />
       <span class="hidden">Copy {what}</span>
       <span class="hidden" role="status">
         {copied}
