@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,6 +83,14 @@ def test_only_these_routes_are_open() -> None:
 
 def test_no_path_is_there_twice() -> None:
     assert len({name(each) for each in TABLE}) == len(TABLE)
+
+
+def test_the_page_of_the_api_names_every_route_and_parameter() -> None:
+    page = (Path(__file__).parents[4] / "docs/internals/console-api.md").read_text()
+    for route in TABLE:
+        assert f"{route.method} {route.path}" in page, name(route)
+        for field in (*route.query, *route.body):
+            assert field in page, (name(route), field)
 
 
 def test_without_login_nothing_is_answered() -> None:
