@@ -104,6 +104,20 @@ def _leaderless(facts: Facts) -> Iterable[Trouble]:
         )
 
 
+def _down(facts: Facts) -> Iterable[Trouble]:
+    found = facts.overview.missing_brokers()
+    if found:
+        yield Trouble(
+            ERROR,
+            "broker_down",
+            f"{_count(len(found), 'broker')} down",
+            tuple(f"broker {broker}: {_count(held, 'replica')}" for broker, held in list(found.items())[:SHOWN]),
+            "Start it. One that is gone for good has its replicas reassigned to other brokers.",
+            "tidelog metadata-quorum describe --replication",
+            ("broker", str(next(iter(found)))),
+        )
+
+
 def _under_min_isr(facts: Facts) -> Iterable[Trouble]:
     least = facts.min_in_sync
 
@@ -267,6 +281,7 @@ def _not_preferred(facts: Facts) -> Iterable[Trouble]:
 
 _CHECKS: Final[tuple[tuple[Callable[[Facts], Iterable[Trouble]], str], ...]] = (
     (_leaderless, "each partition has a leader"),
+    (_down, "each broker with replicas is there"),
     (_under_min_isr, "each partition has min.insync.replicas"),
     (_disks, "each log dir that could be asked is online and has room"),
     (_transactions, "no transaction is over its timeout"),

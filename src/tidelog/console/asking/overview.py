@@ -78,6 +78,15 @@ class Overview:
             for part in topic.partitions:
                 yield (topic.name, part.index), part
 
+    def missing_brokers(self) -> dict[int, int]:
+        """Brokers that hold replicas and are not there: how many replicas each."""
+        found: dict[int, int] = {}
+        for _, part in self.each_partition():
+            for broker in part.replicas:
+                if broker not in self.brokers:
+                    found[broker] = found.get(broker, 0) + 1
+        return dict(sorted(found.items()))
+
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())

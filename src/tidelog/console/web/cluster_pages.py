@@ -188,7 +188,7 @@ async def brokers(context: Context) -> Answer:
         for broker in part.replicas:
             held[broker] = held.get(broker, 0) + 1
             behind[broker] = behind.get(broker, 0) + (broker not in part.in_sync)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": each.node_id,
             "host": each.host,
@@ -205,7 +205,26 @@ async def brokers(context: Context) -> Answer:
         }
         for each in there.brokers.values()
     ]
-    return Answer(rows, at_ms, partial)
+    rows += [_missing_row(broker, held, behind.get(broker, 0)) for broker, held in there.missing_brokers().items()]
+    return Answer(sorted(rows, key=lambda row: row["id"]), at_ms, partial)
+
+
+def _missing_row(broker: int, held: int, behind: int) -> dict[str, Any]:
+    """A broker that holds replicas and is not there."""
+    return {
+        "id": broker,
+        "host": "",
+        "port": 0,
+        "rack": None,
+        "controller": False,
+        "fenced": True,
+        "leaders": 0,
+        "replicas": held,
+        "out_of_sync": behind,
+        "bytes": None,
+        "dirs": None,
+        "error": "it is down, or the other brokers cannot reach it",
+    }
 
 
 async def broker_config(context: Context) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ CLEAN = PartitionState(0, 1, 0, (1, 2), (1, 2), ())
 NOW = 1_000_000
 
 
-def facts(part: PartitionState = CLEAN, **changes: object) -> Facts:
+def facts(part: PartitionState = CLEAN, brokers: tuple[int, ...] = (1, 2), **changes: object) -> Facts:
     topic = TopicState("orders", b"", False, (part,))
-    there = Overview("c", {1: BrokerAddress(1, "h", 1, None)}, {"orders": topic})
+    there = Overview("c", {each: BrokerAddress(each, "h", 1, None) for each in brokers}, {"orders": topic})
     return replace(Facts(NOW, there), **changes)  # type: ignore[arg-type]
 
 
@@ -42,6 +42,12 @@ def test_partitions_below_at_and_above_min_isr() -> None:
 
 def test_a_leader_that_is_not_preferred_is_a_note() -> None:
     assert kinds(facts(replace(CLEAN, leader=2))) == ["not_preferred"]
+
+
+def test_a_broker_that_is_down_is_named_by_the_replicas_it_holds() -> None:
+    found = troubles(facts(replace(CLEAN, in_sync=(1,)), brokers=(1,)))[0]
+    assert [each.kind for each in found] == ["broker_down", "under_replicated"]
+    assert (found[0].evidence, found[0].link) == (("broker 2: 1 replica",), ("broker", "2"))
 
 
 def test_disks() -> None:

@@ -38,6 +38,7 @@ def test_topics_partitions_and_brokers_of_one_answer() -> None:
     assert (topic.unclean, topic.replication, topic.partitions[1].leader) == (2, 2, None)
     assert found.topic("b").error == "TOPIC_AUTHORIZATION_FAILED"
     assert found.partition_count == 3
+    assert found.missing_brokers() == {2: 3}
     assert [at for at, _ in found.each_partition()] == [("a", 0), ("a", 1), ("a", 2)]
     with pytest.raises(KafkaError):
         found.topic("c")
