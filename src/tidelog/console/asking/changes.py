@@ -1,4 +1,5 @@
-"""Calls that change records: written, and deleted before an offset. Neither is sent twice."""
+"""Calls that change records: written, and deleted before an offset. A record is sent again only after a refusal that says that it
+was not written."""
 
 from __future__ import annotations
 
@@ -15,28 +16,38 @@ from tidelog.records.builder import RecordData, build_batch
 
 ALL_REPLICAS = -1
 TIMEOUT_MS = 10_000
+NOT_WRITTEN = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+    }
+)
+"""Errors of a moment, such as the first after a topic was created: the request had no effect."""
 
 
-def delete_records(topic: str, before: Mapping[int, int]) -> Call[dict[int, str]]:
-    """Delete the records before an offset of each partition; -1: before the high watermark. Returns errors by partition."""
+def delete_records(topic: str, before: Mapping[int, int]) -> Call[dict[int, ErrorCode]]:
+    """Delete the records before an offset of each partition. Returns errors by partition."""
     there = yield from leaders([topic])
-    failed = {index: ErrorCode.LEADER_NOT_AVAILABLE.name for index in before if (topic, index) not in there}
+    failed = {index: ErrorCode.LEADER_NOT_AVAILABLE for index in before if (topic, index) not in there}
     by_leader: dict[int, dict[int, int]] = {}
     for index, offset in before.items():
         if index not in failed:
             by_leader.setdefault(there[topic, index], {})[index] = offset
-    answers: list[dict[int, str]] = yield Each([_deleted(topic, leader, part) for leader, part in by_leader.items()])
+    answers: list[dict[int, ErrorCode]] = yield Each([_deleted(topic, leader, part) for leader, part in by_leader.items()])
     for answer in answers:
         failed |= answer
     return failed
 
 
-def _deleted(topic: str, leader: int, before: Mapping[int, int]) -> Call[dict[int, str]]:
+def _deleted(topic: str, leader: int, before: Mapping[int, int]) -> Call[dict[int, ErrorCode]]:
     parts = [DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in before.items()]
     request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=parts)], timeout_ms=TIMEOUT_MS)
     answer = yield Ask(request, Node(leader))
     return {
-        part.partition_index: f"{ErrorCode(part.error_code).name}: {ErrorCode(part.error_code).text}"
+        part.partition_index: ErrorCode(part.error_code)
         for found in answer.topics
         for part in found.partitions
         if part.error_code != ErrorCode.NONE

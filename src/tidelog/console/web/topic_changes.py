@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Mapping
@@ -12,22 +13,26 @@ from tidelog.client.admin import topics as topic_calls
 from tidelog.client.admin.results import ResourceType
 from tidelog.client.partitioning import partition_of
 from tidelog.console.access.rights import About, Right
-from tidelog.console.asking.changes import delete_records, produce
+from tidelog.console.asking.changes import NOT_WRITTEN, delete_records, produce
 from tidelog.console.asking.configs import Setting, settings
 from tidelog.console.asking.plans import Plan, PlanRow
 from tidelog.console.payloads import exact_json
 from tidelog.console.reading.fetching import Bounds
+from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Context
 from tidelog.console.web.problems import Problem
 from tidelog.console.web.routing import Route
 from tidelog.console.web.topic_pages import known_topic, partition_bounds, topic_groups
 from tidelog.console.web.values import Param, fields, flag, listed, mapping, number, one_of, optional, text, topic_name
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.records.builder import RecordData
 
 MOST_PARTITIONS: Final = 100_000
 SHOWN_GROUPS: Final = 5
 PREVIEWED_BYTES: Final = 200
 END: Final = "end"
+PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
+"""Between attempts of a change whose partition's leader is not ready."""
 _DRY_RUN: Final = {"dry_run": Param(flag, required=True)}
 _CONFIRM: Final = {"confirm": Param(optional(text(1000)), None)}
 
@@ -87,9 +92,7 @@ async def truncate(context: Context) -> dict[str, Any]:
         raise Problem(400, f"before: {found.name} has no partition {unknown[0]}" if unknown else "before: name a partition")
     plan, before = await _losing(context, "Delete records of", wanted)
     context.confirmed(found.name)
-    failed: dict[int, str] = {}
-    if not context.dry_run:
-        failed = await cluster.run(delete_records(found.name, before))
+    failed = {} if context.dry_run else await _deleted(cluster, found.name, before)
     plan = Plan(
         plan.title,
         plan.rows,
@@ -97,9 +100,23 @@ async def truncate(context: Context) -> dict[str, Any]:
         plan.warnings,
         cluster.commands.delete_records(found.name, before),
         found.name,
-        tuple((f"{found.name}-{index}", error) for index, error in failed.items()),
+        tuple((f"{found.name}-{index}", f"{error.name}: {error.text}") for index, error in failed.items()),
     )
     return _result(context, plan)
+
+
+async def _deleted(cluster: Cluster, topic: str, before: Mapping[int, int]) -> dict[int, ErrorCode]:
+    """Errors by partition. Partitions whose leader is not ready yet are asked again."""
+    failed = await cluster.run(delete_records(topic, before))
+    for pause_s in PAUSES_S:
+        again = {index: before[index] for index, error in failed.items() if error in NOT_WRITTEN}
+        if not again:
+            break
+        await asyncio.sleep(pause_s)
+        failed = {index: error for index, error in failed.items() if index not in again} | await cluster.run(
+            delete_records(topic, again)
+        )
+    return failed
 
 
 async def _losing(context: Context, what: str, before: Mapping[int, int | None]) -> tuple[Plan, dict[int, int]]:
@@ -183,7 +200,7 @@ def _default(found: Setting | None) -> str | None:
 
 
 async def write(context: Context) -> dict[str, Any]:
-    """One record. It is sent once; where its outcome is not known, the answer says so."""
+    """One record. Where its outcome is not known, it is not sent again, and the answer says so."""
     cluster, body = context.cluster, context.body
     found = await known_topic(context)
     key, value = _bytes(body["key"], "key"), _bytes(body["value"], "value")
@@ -199,7 +216,7 @@ async def write(context: Context) -> dict[str, Any]:
     timestamp = context.state.now_ms() if body["timestamp_ms"] is None else body["timestamp_ms"]
     offset: int | None = None
     if not context.dry_run:
-        offset = await cluster.run(produce(found.name, partition, RecordData(key, value, timestamp, headers)))
+        offset = await _written(cluster, found.name, partition, RecordData(key, value, timestamp, headers))
     plain = body["key"] is None and not headers and body["value"] is not None and body["value"]["encoding"] in ("text", "json")
     plan = Plan(
         f"Write a record to {found.name}",
@@ -213,6 +230,18 @@ async def write(context: Context) -> dict[str, Any]:
         command=cluster.commands.produce(found.name, body["value"]["data"]) if plain else None,
     )
     return {**_result(context, plan), "partition": partition, "offset": None if offset is None else str(offset)}
+
+
+async def _written(cluster: Cluster, topic: str, partition: int, record: RecordData) -> int:
+    """The record's offset. It is sent again after a refusal without effect."""
+    for pause_s in PAUSES_S:
+        try:
+            return await cluster.run(produce(topic, partition, record))
+        except KafkaError as error:
+            if error.code not in NOT_WRITTEN:
+                raise
+        await asyncio.sleep(pause_s)
+    return await cluster.run(produce(topic, partition, record))
 
 
 def _shortest(partitions: Any) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.console.web.browser import Browser, console
+from tidelog.console.web import topic_changes
 from tidelog.testing import Broker
 
 TOPICS = "clusters/main/topics"
@@ -98,6 +99,30 @@ def test_records_before_an_offset_are_deleted(broker: Broker) -> None:
         assert (await browser.post(path, {"before": {}, "dry_run": True})).status == 400
 
     console(broker.bootstrap_servers, job)
+
+
+def test_a_record_is_sent_again_only_after_a_refusal_without_effect(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.create_topic("orders")
+    path = f"{TOPICS}/orders/records"
+    value = {"encoding": "text", "data": "x"}
+    monkeypatch.setattr(topic_changes, "PAUSES_S", (0.0, 0.0))
+
+    async def job(browser: Browser) -> None:
+        broker.faults.refuse("PRODUCE", "NOT_LEADER_OR_FOLLOWER", times=2)
+        assert (await plan(browser, path, value=value, dry_run=False))["offset"] == "0"
+        broker.faults.refuse("PRODUCE", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+        unclear = await browser.post(path, {"value": value, "dry_run": False})
+        assert (unclear.status, unclear.json["kafka"]["name"]) == (502, "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+        broker.faults.lose_answer("PRODUCE")
+        lost = await browser.post(path, {"value": value, "dry_run": False})
+        assert (lost.status, "not known" in lost.json["detail"]) == (502, True)
+        assert len(broker.messages("orders")) == 2
+        broker.faults.refuse("DELETE_RECORDS", "NOT_LEADER_OR_FOLLOWER", times=2)
+        body = {"before": {"0": "1"}, "confirm": "orders"}
+        assert (await plan(browser, f"{TOPICS}/orders/truncate", **body, dry_run=False))["failed"] == []
+
+    console(broker.bootstrap_servers, job)
+    broker.faults.clear()
 
 
 def test_a_record_is_written_once_with_key_headers_and_time(broker: Broker) -> None:
