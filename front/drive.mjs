@@ -163,10 +163,9 @@ async function records() {
   await judge(page, "filter-problem");
   await filter.fill("value.amount >= 95");
   await filter.press("Enter");
-  await page.waitForFunction(() => location.search.includes("filter=") && document.querySelector(".status .badge.busy") === null);
-  await page.locator("tbody tr[data-row]").first().waitFor();
+  await page.getByText(/5\D?records, /).first().waitFor();
   const rows = await page.locator("tbody tr[data-row]").count();
-  check("a filter finds its records", rows === 5, String(rows));
+  check("a filter finds its records, and stands in the address", rows === 5 && page.url().includes("filter="), String(rows));
 
   await go(page, `c/${cluster}/topics/hostile?mode=oldest`);
   await page.locator("tbody tr[data-row]").first().waitFor();
@@ -381,6 +380,9 @@ for (const [name, run] of process.env.LOGIN ? [["login", login]] : Object.entrie
     await run();
   } catch (error) {
     check(name, false, error.message.split("\n").slice(0, 6).join(" / "));
+    const page = browser.contexts().at(-1)?.pages().at(-1);
+    console.log(`note it was at ${page?.url()}: ${page?.errors.join("; ")}`);
+    if (shots) await page?.screenshot({ path: join(shots, `failed-${name}.png`) });
   }
 }
 await browser.close();
