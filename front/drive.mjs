@@ -163,10 +163,9 @@ async function records() {
   await judge(page, "filter-problem");
   await filter.fill("value.amount >= 95");
   await filter.press("Enter");
-  await page.waitForFunction(() => location.search.includes("filter=") && document.querySelector(".status .badge.busy") === null);
-  await page.locator("tbody tr[data-row]").first().waitFor();
+  await page.getByText(/5\D?records, /).first().waitFor();
   const rows = await page.locator("tbody tr[data-row]").count();
-  check("a filter finds its records", rows === 5, String(rows));
+  check("a filter finds its records, and stands in the address", rows === 5 && page.url().includes("filter="), String(rows));
 
   await go(page, `c/${cluster}/topics/hostile?mode=oldest`);
   await page.locator("tbody tr[data-row]").first().waitFor();
@@ -198,6 +197,86 @@ async function records() {
   await page.getByRole("button", { name: "Stop" }).click();
   await page.waitForTimeout(500);
   check("Stop ends a live tail, and nothing begins again", (await page.locator(".status").innerText()).includes("paused"));
+  await page.context().close();
+}
+
+async function tools() {
+  const page = await open({ viewport: { width: 1440, height: 900 }, acceptDownloads: true });
+  const rows = page.locator("tbody tr[data-row]");
+  const shown = (count) => page.getByText(new RegExp(`^${count}\\D?records`)).first().waitFor();
+  await go(page, `c/${cluster}/topics/orders?mode=oldest&limit=20&partition=1`);
+  await shown(20);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await shown(33);
+  check("a search goes on where it ended", true);
+
+  const download = async (name) => {
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
+    return readFile(await file.path(), "utf8");
+  };
+  const csv = (await download("CSV")).trim().split("\r\n");
+  check("found records are saved as CSV, with all digits", csv.length === 34 && csv[1].includes("9007199254740993"), csv[1]);
+  const lines = (await download("JSON")).trim().split("\n");
+  check("and as a JSON object a line", lines.length === 33 && JSON.parse(lines[0]).offset === "0");
+
+  await page.getByRole("combobox", { name: "Value" }).selectOption("hex");
+  await page.getByText(/^7b22/).first().waitFor();
+  check("another decoder shows the value", page.url().includes("value=hex"));
+  await page.getByRole("combobox", { name: "Begin" }).selectOption("offset");
+  await page.getByText("Enter the offset to begin at.").waitFor();
+  await page.getByRole("textbox", { name: "Offset" }).fill("30");
+  await page.keyboard.press("Enter");
+  await shown(3);
+  check("reading begins at an offset", (await rows.first().innerText()).includes("30"));
+
+  await page.getByRole("button", { name: /Saved searches/ }).click();
+  await page.getByLabel("Save the search of this page as").fill("from thirty");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.keyboard.press("Escape");
+  await go(page, `c/${cluster}/topics/orders`);
+  await page.getByRole("button", { name: "Saved searches (1)" }).click();
+  await judge(page, "saved");
+  await page.getByRole("button", { name: "from thirty", exact: true }).click();
+  await page.waitForFunction(() => location.search.includes("offset=30") && location.search.includes("value=hex"));
+  check("a search is saved and comes back", true);
+
+  await go(page, `c/${cluster}/topics/orders/records/1/0`);
+  await page.keyboard.press("j");
+  await page.getByRole("heading", { name: "Offset 1" }).waitFor();
+  await page.getByRole("link", { name: "Write a copy" }).click();
+  const value = page.getByLabel("Value", { exact: true });
+  await value.waitFor();
+  check("a copy begins with the record's own text", (await value.inputValue()).includes("9007199254740993"));
+  await judge(page, "copy");
+
+  const back = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await back();
+  await page.getByRole("button", { name: /Theme: as the system/ }).click();
+  await page.getByRole("button", { name: /Theme: light/ }).click();
+  await page.getByRole("button", { name: /Theme: dark/ }).waitFor();
+  const dark = await back();
+  await page.reload();
+  await settled(page);
+  check("the theme is switched, and kept", dark !== light && (await back()) === dark);
+  await page.context().close();
+}
+
+async function menu() {
+  const page = await open({ viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+  await go(page, `c/${cluster}`);
+  const sections = page.getByRole("navigation", { name: "Sections" });
+  check("on a phone the sections are behind a button", !(await sections.isVisible()));
+  await page.getByRole("button", { name: "Sections" }).tap();
+  await judge(page, "phone-menu");
+  await sections.getByRole("link", { name: "Topics" }).tap();
+  await page.getByRole("heading", { name: "Topics" }).waitFor();
+  check("and close when one is chosen", !(await sections.isVisible()));
+  await page.getByRole("link", { name: "orders" }).tap();
+  await page.locator("tbody tr[data-row]").first().tap();
+  await page.getByRole("complementary").waitFor();
+  await judge(page, "phone-record");
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  check("a page is no wider than the phone", wide <= 390, String(wide));
   await page.context().close();
 }
 
@@ -371,6 +450,8 @@ const walks = {
   phone: () => walk("phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: "light" }),
   keyboard,
   records,
+  tools,
+  menu,
   changes,
   troubles,
   scrolling,
@@ -381,6 +462,9 @@ for (const [name, run] of process.env.LOGIN ? [["login", login]] : Object.entrie
     await run();
   } catch (error) {
     check(name, false, error.message.split("\n").slice(0, 6).join(" / "));
+    const page = browser.contexts().at(-1)?.pages().at(-1);
+    console.log(`note it was at ${page?.url()}: ${page?.errors.join("; ")}`);
+    if (shots) await page?.screenshot({ path: join(shots, `failed-${name}.png`) });
   }
 }
 await browser.close();

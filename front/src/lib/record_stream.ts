@@ -75,7 +75,8 @@ export interface RecordStream {
 /** Streams from `path(cursor)`; a change of `key` begins again. A null key reads nothing. */
 export function useRecordStream(key: string | null, path: (cursor: string | null) => string, tail: boolean): RecordStream {
   const [found, dispatch] = useReducer(reduce, NOTHING);
-  const [running, setRunning] = useState(false);
+  // The stream begins after the first drawing.
+  const [running, setRunning] = useState(key !== null);
   const [stale, setStale] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [round, setRound] = useState(0);

@@ -76,7 +76,7 @@ export function SearchTools({ topic, want, running, onRun, onStop }: { topic: To
             onKeyDown={(event) => {
               if (event.key !== "Escape") return;
               event.preventDefault();
-              if (filter !== "") setFilter("");
+              if (event.currentTarget.value !== "") setFilter("");
               else event.currentTarget.blur();
             }}
           />

@@ -272,7 +272,7 @@ export function Filter({ label, value, onChange, placeholder = "Filter" }: { lab
         onKeyDown={(event) => {
           if (event.key !== "Escape") return;
           event.preventDefault();
-          if (value !== "") onChange("");
+          if (event.currentTarget.value !== "") onChange("");
           else event.currentTarget.blur();
         }}
       />

@@ -21,10 +21,12 @@ export interface ChangeProps {
   /** The button's word, as in "Delete". */
   readonly verb: string;
   readonly onDone?: (plan: Plan) => void;
+  /** Closes what it stands in. */
+  readonly onClose?: () => void;
 }
 
 /** The form, the preview and the run of one change. */
-export function Change({ title, path, body, children, danger = false, verb, onDone }: ChangeProps) {
+export function Change({ title, path, body, children, danger = false, verb, onDone, onClose }: ChangeProps) {
   const text = JSON.stringify(body);
   const [plan, setPlan] = useState<{ plan: Plan; of: string } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -56,6 +58,8 @@ export function Change({ title, path, body, children, danger = false, verb, onDo
     if (children === undefined) void send(true);
   }, []);
 
+  // What was done stays, though the page behind it is read again, and the form with it changes.
+  if (plan?.plan.done) return <Done plan={plan.plan} onClose={onClose} />;
   const shown = plan !== null && plan.of === text ? plan.plan : null;
   const confirmed = shown !== null && (shown.confirm === null || shown.confirm === typed);
   return (
@@ -64,7 +68,7 @@ export function Change({ title, path, body, children, danger = false, verb, onDo
       aria-label={title}
       onSubmit={(event) => {
         event.preventDefault();
-        if (shown !== null && !shown.done && confirmed) void send(false);
+        if (shown !== null && confirmed) void send(false);
         else if (shown === null) void send(true);
       }}
     >
@@ -82,7 +86,7 @@ export function Change({ title, path, body, children, danger = false, verb, onDo
         <ProblemBox problem={problem} />
         {shown && <PlanView plan={shown} />}
       </div>
-      {shown && !shown.done && (
+      {shown && (
         <div class="confirm">
           {shown.confirm !== null && (
             <label class="field wide">
@@ -103,10 +107,27 @@ export function Change({ title, path, body, children, danger = false, verb, onDo
   );
 }
 
-/** A change in a dialog of its own. */
-export function ChangeDialog({ onClose, wide, ...rest }: ChangeProps & { onClose: () => void; wide?: boolean }) {
+function Done({ plan, onClose }: { plan: Plan; onClose: (() => void) | undefined }) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => button.current?.focus(), []);
   return (
-    <Dialog title={rest.title} onClose={onClose} wide={wide}>
+    <div class="change" role="status">
+      <PlanView plan={plan} />
+      {onClose && (
+        <p class="buttons">
+          <button ref={button} type="button" onClick={onClose}>
+            Close
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A change in a dialog of its own. */
+export function ChangeDialog({ wide, ...rest }: ChangeProps & { onClose: () => void; wide?: boolean }) {
+  return (
+    <Dialog title={rest.title} onClose={rest.onClose} wide={wide}>
       <Change {...rest} />
     </Dialog>
   );
