@@ -121,6 +121,26 @@ readme: ## The code blocks of the README and the guides, run as written in an em
 docs: $(VENV)/.dev ## Reference pages from the tables
 	$(BIN)/python tools/generate_reference.py
 
+front/node_modules/.ready: front/package.json front/package-lock.json
+	@command -v npm > /dev/null || { echo "the front of the console is built with Node 20 or newer and npm"; exit 1; }
+	cd front && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: front front-test front-fresh front-walk
+front: front/node_modules/.ready ## The console's pages from front/ into src/tidelog/console/static (needs Node 20; the built files are committed)
+	cd front && npm run --silent types && npm run --silent build
+
+front-test: front/node_modules/.ready ## Types and unit tests of the console's pages (needs Node 20)
+	cd front && npm run --silent types && npm test --silent
+
+front-walk: $(VENV)/.dev front/node_modules/.ready ## Each page of the console in headless Chromium on a broker of its own, with axe-core; two minutes (needs Node 20, Debian's chromium; ARGS='--shots DIR')
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[console]'
+	$(BIN)/python front/walk.py $(ARGS)
+
+front-fresh: front ## Build the console's pages again: fails when that changes a committed file
+	git diff --exit-code --stat -- front/BUILT src/tidelog/console/static
+	@test -z "$$(git status --porcelain -- src/tidelog/console/static)" || { git status --short -- src/tidelog/console/static; exit 1; }
+
 messages: $(VENV)/.dev ## Encoders and decoders from the table of messages
 	$(BIN)/python tools/generate_messages.py
 

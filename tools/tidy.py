@@ -28,6 +28,10 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 UNMIRRORED = {"__init__.py", "__main__.py"}
 # Modules that make sense only together with another one, and the test file that shows them.
 SHOWN_BY = {
+    "console/asking/changes.py": "console/web/test_topic_changes.py",
+    "console/asking/producers.py": "console/web/test_security_pages.py",
+    "console/reading/fetching.py": "console/web/test_record_pages.py",
+    "console/web/context.py": "console/web/test_application.py",
     "metadata/image.py": "metadata/test_delta.py",
     "metadata/snapshot.py": "metadata/test_delta.py",
     "metadata/topics_delta.py": "metadata/test_delta.py",

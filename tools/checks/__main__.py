@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 
-from tools.checks import cycles, decisions, public_imports, secret_values, sentences, sizes, words
+from tools.checks import cycles, decisions, front, public_imports, secret_values, sentences, sizes, words
 
 CHECKS = {
     "cycles": cycles,
@@ -15,6 +15,7 @@ CHECKS = {
     "imports": public_imports,
     "sizes": sizes,
     "decisions": decisions,
+    "front": front,
     "secrets": secret_values,
 }
 

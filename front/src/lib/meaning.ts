@@ -1,0 +1,59 @@
+/** What numbers and texts of single pages mean. Pure. */
+
+import type { OffsetRow, Quota } from "./contract";
+import { bytes, integer } from "./format";
+
+/** What the numbers of a partition mean, where they say more than its lag. */
+export function remark(row: OffsetRow): string {
+  if (row.error !== null) return row.error;
+  const [committed, start, end, stable] = [row.committed, row.start, row.end, row.stable].map(integer);
+  if (committed === null || committed === undefined) return "nothing committed";
+  if (start !== null && start !== undefined && committed < start) return `${start - committed} records were deleted before they were read`;
+  if (end !== null && end !== undefined && committed > end) return "committed is beyond the end: was the topic recreated?";
+  if (stable !== null && stable !== undefined && end !== null && end !== undefined && stable < end && committed >= stable) return `waits for an open transaction at ${stable}`;
+  return "";
+}
+
+/** Settings from lines of `name=value`. Text that is none is named. */
+export function settingsOf(text: string): { configs: Record<string, string>; wrong: string | null } {
+  const configs: Record<string, string> = {};
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const at = line.indexOf("=");
+    if (at <= 0) return { configs, wrong: line.trim() };
+    configs[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+  }
+  return { configs, wrong: null };
+}
+
+export const PLACES = [
+  ["earliest", "the earliest record"],
+  ["latest", "the end"],
+  ["time", "a time"],
+  ["offset", "an offset"],
+  ["shift", "some records forth or back"],
+] as const;
+
+export type Place = (typeof PLACES)[number][0];
+
+/** The value that goes with a place, null where it needs none, undefined while it is incomplete. */
+export function placeValue(place: Place, text: string): string | null | undefined {
+  if (place === "earliest" || place === "latest") return null;
+  const value = text.trim();
+  if (place === "shift") return /^[+-]?\d+$/.test(value) ? value.replace(/^\+/, "") : undefined;
+  return /^\d+$/.test(value) ? value : undefined;
+}
+
+/** `user ann, any client`. */
+export function entityText(row: Quota): string {
+  return Object.entries(row.entity)
+    .map(([kind, name]) => (name === null ? `any ${kind.replaceAll("-", " ")}` : `${kind.replaceAll("-", " ")} ${name}`))
+    .join(", ");
+}
+
+/** A limit in its unit, by its key. */
+export function limitText(key: string, value: number): string {
+  if (key.endsWith("byte_rate")) return `${key.replace("_byte_rate", "")}: ${bytes(value)}/s`;
+  if (key === "request_percentage") return `request time: ${value} %`;
+  return `${key.replaceAll("_", " ")}: ${value}/s`;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { OffsetRow } from "../src/lib/contract";
+import { entityText, limitText, placeValue, remark, settingsOf } from "../src/lib/meaning";
+import { inOrder } from "../src/lib/order";
+
+const row = (more: Partial<OffsetRow>): OffsetRow => ({ topic: "t", partition: 0, committed: "10", start: "0", end: "20", stable: "20", lag: "10", member: null, error: null, ...more });
+
+test("a partition's note names what its lag does not say", () => {
+  assert.equal(remark(row({})), "");
+  assert.equal(remark(row({ committed: null })), "nothing committed");
+  assert.equal(remark(row({ start: "15" })), "5 records were deleted before they were read");
+  assert.match(remark(row({ committed: "21" })), /beyond the end/);
+  assert.equal(remark(row({ committed: "12", stable: "12" })), "waits for an open transaction at 12");
+  assert.equal(remark(row({ committed: "11", stable: "12" })), "");
+  assert.equal(remark(row({ error: "LEADER_NOT_AVAILABLE" })), "LEADER_NOT_AVAILABLE");
+});
+
+test("settings are lines of name=value, and a value may hold =", () => {
+  assert.deepEqual(settingsOf("a=1\n\n b = x=y \nc="), { configs: { a: "1", b: "x=y", c: "" }, wrong: null });
+  assert.equal(settingsOf("a=1\nnonsense").wrong, "nonsense");
+  assert.equal(settingsOf("=1").wrong, "=1");
+});
+
+test("places without a value send null, incomplete ones nothing", () => {
+  assert.equal(placeValue("earliest", "7"), null);
+  assert.equal(placeValue("offset", " 9223372036854775807 "), "9223372036854775807");
+  assert.equal(placeValue("offset", "-1"), undefined);
+  assert.equal(placeValue("shift", "-100"), "-100");
+  assert.equal(placeValue("shift", "+5"), "5");
+  assert.equal(placeValue("time", ""), undefined);
+});
+
+test("quotas are in words and units", () => {
+  assert.equal(entityText({ entity: { user: "ann", "client-id": null }, limits: {} }), "user ann, any client id");
+  assert.equal(limitText("consumer_byte_rate", 1024).replace("\u202f", " "), "consumer: 1.00 KiB/s");
+  assert.equal(limitText("request_percentage", 50), "request time: 50 %");
+  assert.equal(limitText("controller_mutation_rate", 5), "controller mutation rate: 5/s");
+});
+
+test("rows are ordered as the address says, equal ones stay", () => {
+  const rows = [{ name: "b", lag: 1 }, { name: "a", lag: 1 }, { name: "c", lag: 0 }];
+  const columns = [{ key: "lag", compare: (left: (typeof rows)[0], right: (typeof rows)[0]) => left.lag - right.lag }, { key: "name" }];
+  const names = (order: string): string => inOrder(rows, columns, order).map((each) => each.name).join("");
+  assert.equal(names(""), "bac");
+  assert.equal(names("lag"), "cba");
+  assert.equal(names("-lag"), "bac");
+  assert.equal(names("name"), "bac");
+  assert.equal(names("nonsense"), "bac");
+});

@@ -1,0 +1,120 @@
+"""The cluster at one instant: brokers, and all topics with their partitions, from one Metadata answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidelog.client.admin.topics import metadata
+from tidelog.client.calls import Call, Partition
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import NO_BROKER, ZERO_UUID
+from tidelog.protocol.messages.metadata import MetadataResponseTopic
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition. ``leader`` is None without one."""
+
+    index: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it has a leader, and every replica is in sync."""
+        return self.leader is not None and len(self.in_sync) >= len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic. ``error``: why its partitions are not known."""
+
+    name: str
+    topic_id: bytes
+    internal: bool
+    partitions: tuple[PartitionState, ...]
+    error: str | None = None
+
+    @property
+    def unclean(self) -> int:
+        """Partitions without a leader, or with a replica out of sync."""
+        return sum(not part.is_clean for part in self.partitions)
+
+    @property
+    def replication(self) -> int:
+        """Replicas of the first partition."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """``topics`` are in the order of their names."""
+
+    cluster_id: str | None
+    brokers: Mapping[int, BrokerAddress]
+    topics: Mapping[str, TopicState]
+
+    def topic(self, name: str) -> TopicState:
+        """KafkaError (UNKNOWN_TOPIC_OR_PARTITION) for one that does not exist, or that may not be described."""
+        found = self.topics.get(name)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}, or the console may not see it.")
+        return found
+
+    def each_partition(self) -> Iterator[tuple[Partition, PartitionState]]:
+        for topic in self.topics.values():
+            for part in topic.partitions:
+                yield (topic.name, part.index), part
+
+    def missing_brokers(self) -> dict[int, int]:
+        """Brokers that hold replicas and are not there: how many replicas each."""
+        found: dict[int, int] = {}
+        for _, part in self.each_partition():
+            for broker in part.replicas:
+                if broker not in self.brokers:
+                    found[broker] = found.get(broker, 0) + 1
+        return dict(sorted(found.items()))
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics.values())
+
+
+def overview() -> Call[Overview]:
+    """One Metadata request. KafkaError."""
+    answer = yield from metadata(None)
+    topics = sorted((_topic(each) for each in answer.topics), key=lambda topic: topic.name)
+    brokers = sorted(answer.brokers, key=lambda each: each.node_id)
+    return Overview(
+        answer.cluster_id,
+        {each.node_id: BrokerAddress(each.node_id, each.host, each.port, each.rack) for each in brokers},
+        {topic.name: topic for topic in topics},
+    )
+
+
+def _topic(found: MetadataResponseTopic) -> TopicState:
+    parts = tuple(
+        PartitionState(
+            part.partition_index,
+            None if part.leader_id == NO_BROKER else part.leader_id,
+            part.leader_epoch,
+            tuple(part.replica_nodes),
+            tuple(part.isr_nodes),
+            tuple(part.offline_replicas),
+        )
+        for part in sorted(found.partitions, key=lambda each: each.partition_index)
+    )
+    error = None if found.error_code == ErrorCode.NONE else ErrorCode(found.error_code).name
+    return TopicState(found.name or "", bytes(found.topic_id or ZERO_UUID), found.is_internal, parts, error)

@@ -1,0 +1,1 @@
+var m="tidelog.theme";function o(){try{let e=localStorage.getItem(m);return e==="light"||e==="dark"?e:"system"}catch{return"system"}}function t(e=o()){e==="system"?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=e,dispatchEvent(new Event("themechange"))}t();

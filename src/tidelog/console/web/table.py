@@ -1,0 +1,33 @@
+"""Every route of the console's API, in one table. ``tests/unit/console/web/test_table.py`` walks it without rights."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelog.console.web import (
+    cluster_pages,
+    group_changes,
+    group_pages,
+    record_pages,
+    security_pages,
+    session_pages,
+    topic_changes,
+    topic_pages,
+)
+from tidelog.console.web.routing import Routes
+
+TABLE: Final = (
+    *session_pages.ROUTES,
+    *cluster_pages.ROUTES,
+    *topic_pages.ROUTES,
+    *topic_changes.ROUTES,
+    *record_pages.ROUTES,
+    *group_pages.ROUTES,
+    *group_changes.ROUTES,
+    *security_pages.ROUTES,
+)
+
+
+def routes() -> Routes:
+    """The table, ready to be searched."""
+    return Routes(TABLE)

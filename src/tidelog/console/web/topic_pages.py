@@ -1,0 +1,263 @@
+"""Topics: the list, sizes of the rows that are visible, one topic with its partitions, settings, groups and producers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tidelog.client.admin import replicas, share_groups
+from tidelog.client.admin.results import ResourceType
+from tidelog.console.access.rights import About, Right
+from tidelog.console.asking.configs import settings
+from tidelog.console.asking.groups import EMPTY_STATES, SHARE, STREAMS, Listed, Progress, committed, described
+from tidelog.console.asking.overview import TopicState
+from tidelog.console.asking.producers import producers
+from tidelog.console.reading.fetching import Bounds, bounds
+from tidelog.console.web.answers import Answer
+from tidelog.console.web.cluster_pages import leader_bytes
+from tidelog.console.web.clusters import Cluster
+from tidelog.console.web.context import Context
+from tidelog.console.web.problems import Problem, error_text
+from tidelog.console.web.routing import Route
+from tidelog.console.web.values import Param, flag, number, text, topic_name
+from tidelog.model.ids import uuid_to_text
+
+MOST_ROWS: Final = 20_000
+MOST_FACTS: Final = 50
+MOST_GROUPS: Final = 500
+AT_ONCE: Final = 20
+FACTS_MS: Final = 5_000
+
+
+async def topics(context: Context) -> Answer:
+    """The topics that the user may see, by name."""
+    there, at_ms = await context.cluster.overview()
+    wanted, internal = context.query["filter"].casefold(), context.query["internal"]
+    names = [
+        topic
+        for topic in there.topics.values()
+        if (internal or not topic.internal) and wanted in topic.name.casefold() and context.sees(About.TOPIC, topic.name)
+    ]
+    page, following = paged(names, context.query["after"], context.query["limit"], lambda topic: topic.name)
+    rows = [
+        {
+            "name": topic.name,
+            "partitions": len(topic.partitions),
+            "replication": topic.replication,
+            "internal": topic.internal,
+            "unclean": topic.unclean,
+        }
+        for topic in page
+    ]
+    return Answer({"rows": rows, "total": len(names), "next": following}, at_ms)
+
+
+def paged(rows: Sequence[Any], after: str, limit: int, name: Any) -> tuple[Sequence[Any], str | None]:
+    """The rows behind the name ``after``, and the name to go on from; the rows are in the order of their names."""
+    begin = 0
+    if after:
+        while begin < len(rows) and name(rows[begin]) <= after:
+            begin += 1
+    page = rows[begin : begin + limit]
+    return page, name(page[-1]) if page and begin + limit < len(rows) else None
+
+
+async def facts(context: Context) -> Answer:
+    """Records and bytes of some topics."""
+    cluster = context.cluster
+    there, at_ms = await cluster.overview()
+    names = [name for name in context.query["name"] if name in there.topics and context.sees(About.TOPIC, name)]
+    limits = await partition_bounds(cluster, [there.topics[name] for name in names])
+    rows = []
+    for name in names:
+        try:
+            sizes = await leader_bytes(cluster, name)
+            error = None
+        except Exception as problem:
+            sizes, error = None, error_text(problem)
+        rows.append(
+            {
+                "name": name,
+                "records": records_text(limits, there.topics[name]),
+                "bytes": None if sizes is None else str(sum(sizes.values())),
+                "error": error,
+            }
+        )
+    return Answer(rows, at_ms)
+
+
+async def partition_bounds(cluster: Cluster, wanted: Sequence[TopicState]) -> Mapping[tuple[str, int], Bounds]:
+    """The bounds of every partition of these topics, shared for some seconds."""
+    key = ("bounds", *(topic.name for topic in wanted))
+    partitions = [(topic.name, part.index) for topic in wanted for part in topic.partitions]
+    leaders = {(topic.name, part.index): part.leader for topic in wanted for part in topic.partitions if part.leader is not None}
+    kept = await cluster.shared.get(key, FACTS_MS, lambda: cluster.run(bounds(partitions, leaders)))
+    found: Mapping[tuple[str, int], Bounds] = kept.value
+    return found
+
+
+def records_text(limits: Mapping[tuple[str, int], Bounds], topic: TopicState) -> str | None:
+    """The records between start and end, all partitions together; None where one cannot be asked."""
+    each = [limits.get((topic.name, part.index), Bounds()) for part in topic.partitions]
+    if any(one.end is None for one in each):
+        return None
+    return str(sum((one.end or 0) - (one.start or 0) for one in each))
+
+
+async def topic(context: Context) -> Answer:
+    """One topic with its partitions."""
+    cluster, name = context.cluster, context.segments["t"]
+    there, at_ms = await cluster.overview()
+    found = there.topic(name)
+    partial: list[tuple[str, str]] = [(name, found.error)] if found.error else []
+    limits = await partition_bounds(cluster, [found])
+    partial += [(f"{name}-{at[1]}", one.error) for at, one in limits.items() if one.error]
+    sizes: Mapping[int, int] | None = None
+    moving: list[dict[str, Any]] = []
+    try:
+        sizes = await leader_bytes(cluster, name)
+        under_way = await cluster.shared.get("moves", FACTS_MS, lambda: cluster.run(replicas.reassignments()))
+        moving = [
+            {"partition": at[1], "adding": list(each.adding), "removing": list(each.removing)}
+            for at, each in sorted(under_way.value.items())
+            if at[0] == name
+        ]
+    except Exception as error:
+        partial.append(("disks and moves", error_text(error)))
+    rows = [
+        {
+            "partition": part.index,
+            "leader": part.leader,
+            "leader_epoch": part.leader_epoch,
+            "replicas": list(part.replicas),
+            "in_sync": list(part.in_sync),
+            "offline": list(part.offline),
+            **_bounds_row(limits.get((name, part.index), Bounds())),
+            "bytes": None if sizes is None or part.index not in sizes else str(sizes[part.index]),
+        }
+        for part in found.partitions
+    ]
+    data = {
+        "name": name,
+        "topic_id": uuid_to_text(found.topic_id),
+        "internal": found.internal,
+        "may": context.may(About.TOPIC, name),
+        "masked": context.access.is_masked(cluster.id, name),
+        "records": records_text(limits, found),
+        "bytes": None if sizes is None else str(sum(sizes.values())),
+        "partitions": rows,
+        "moves": moving,
+    }
+    return Answer(data, at_ms, tuple(partial))
+
+
+def _bounds_row(found: Bounds) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in _named(found)}
+
+
+def _named(found: Bounds) -> tuple[tuple[str, int | None], ...]:
+    return ("start", found.start), ("end", found.end), ("stable", found.stable)
+
+
+async def topic_config(context: Context) -> list[dict[str, Any]]:
+    """The settings of a topic."""
+    return [each.as_json() for each in await context.cluster.run(settings(ResourceType.TOPIC, context.segments["t"]))]
+
+
+async def topic_groups(context: Context) -> Answer:
+    """The groups with offsets or members on a topic; each group has to be asked."""
+    cluster, name = context.cluster, context.segments["t"]
+    kept = await cluster.shared.get(("groups of", name), FACTS_MS, lambda: _groups_of(cluster, name))
+    rows, partial = kept.value
+    return Answer([row for row in rows if context.sees(About.GROUP, row["id"])], kept.at_ms, partial)
+
+
+async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]:
+    answer = await cluster.groups()
+    listed = list(answer.data.values())
+    partial = list(answer.partial)
+    if len(listed) > MOST_GROUPS:
+        partial.append(("groups", f"only {MOST_GROUPS} of {len(listed)} were asked"))
+    turns = asyncio.Semaphore(AT_ONCE)
+    there = (await cluster.overview())[0].topic(topic)
+    limits = await partition_bounds(cluster, [there])
+    indexes = [part.index for part in there.partitions]
+
+    async def ask(found: Listed) -> dict[str, Any] | None:
+        async with turns:
+            try:
+                lag, here = await _lag_on(cluster, found, topic, indexes, limits)
+            except Exception as error:
+                partial.append((f"group {found.group_id}", error_text(error)))
+                return None
+        return {"id": found.group_id, "type": found.kind, "state": found.state, "lag": lag} if here else None
+
+    rows = await asyncio.gather(*(ask(each) for each in listed[:MOST_GROUPS]))
+    return [row for row in rows if row is not None], tuple(partial)
+
+
+async def _lag_on(
+    cluster: Cluster, found: Listed, topic: str, indexes: list[int], limits: Mapping[tuple[str, int], Bounds]
+) -> tuple[str | None, bool]:
+    """The lag of a group on a topic, and whether it has anything to do with it: offsets, or members that read it."""
+    if found.kind == SHARE:
+        starts = await cluster.run(share_groups.offsets(found.group_id))
+        own = [each for at, each in starts.items() if at[0] == topic]
+        known = [each.lag for each in own if each.lag is not None]
+        return str(sum(known)) if known else None, bool(own)
+    offsets = await cluster.run(committed(found.group_id, topic, indexes))
+    if offsets:
+        lags = [Progress(offset, limits.get(at, Bounds())).lag for at, offset in offsets.items()]
+        counted = [lag for lag in lags if lag is not None]
+        return str(sum(counted)) if counted else None, True
+    if found.kind == STREAMS or found.state in EMPTY_STATES:
+        return None, False
+    group = await cluster.run(described(found.group_id, found.kind))
+    return None, any(at[0] == topic for member in group.members for at in member.assignment)
+
+
+async def topic_producers(context: Context) -> Answer:
+    """The producers that a topic's leaders know."""
+    name = context.segments["t"]
+    (await context.cluster.overview())[0].topic(name)
+    rows, failed = await context.cluster.run(producers(name))
+    return Answer(rows, None, tuple(failed))
+
+
+async def known_topic(context: Context) -> TopicState:
+    """The topic of the path. Problem (404)."""
+    there, _ = await context.cluster.overview()
+    found = there.topic(context.segments["t"])
+    if found.error:
+        raise Problem(502, f"topic {found.name}: {found.error}")
+    return found
+
+
+_TOPICS: Final = "clusters/{c}/topics"
+_ONE: Final = _TOPICS + "/{t}"
+ROUTES: Final = (
+    Route(
+        "GET",
+        _TOPICS,
+        topics,
+        Right.VIEW,
+        query={
+            "internal": Param(flag, False),
+            "filter": Param(text(249), ""),
+            "limit": Param(number(1, MOST_ROWS), MOST_ROWS),
+            "after": Param(text(249), ""),
+        },
+    ),
+    Route(
+        "GET",
+        _TOPICS + "/facts",
+        facts,
+        Right.VIEW,
+        query={"name": Param(topic_name, many=True, most=MOST_FACTS, required=True)},
+    ),
+    Route("GET", _ONE, topic, Right.VIEW, About.TOPIC, "t"),
+    Route("GET", _ONE + "/config", topic_config, Right.VIEW, About.TOPIC, "t"),
+    Route("GET", _ONE + "/groups", topic_groups, Right.VIEW, About.TOPIC, "t"),
+    Route("GET", _ONE + "/producers", topic_producers, Right.VIEW, About.TOPIC, "t"),
+)

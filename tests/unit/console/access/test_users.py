@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidelog.console.access.passwords import hashed
+from tidelog.console.access.rights import About, Right
+from tidelog.console.access.users import Users
+from tidelog.model.errors import ConfigError
+
+HASH = hashed("secret", b"0123456789abcdef")
+
+
+def file(**changes: Any) -> str:
+    found: dict[str, Any] = {
+        "users": {"ann": {"password": HASH, "roles": ["viewers"]}},
+        "roles": {"viewers": [{"rights": ["view"], "topics": ["*"]}]},
+        "masks": [{"topics": ["customers"], "paths": ["value.mail"]}],
+    }
+    return json.dumps({**found, **changes})
+
+
+def test_users_have_the_rights_of_their_roles() -> None:
+    users = Users(file(), "users.json")
+    ann = users.find("ann")
+    assert ann is not None
+    assert HASH not in repr(ann)
+    access = users.access(ann, read_only=False)
+    assert access.may(Right.VIEW, "main", About.TOPIC, "orders")
+    assert not access.may(Right.PAYLOAD, "main", About.TOPIC, "orders")
+    assert access.hidden("main", "customers", "value") == (("mail",),)
+    assert users.find("bob") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("{", "not JSON"),
+        ("[]", "JSON object"),
+        (file(users={}), "no users"),
+        (file(user={}), "'user' is unknown"),
+        (file(users={"ann": {"password": "secret", "roles": []}}), "user ann"),
+        (file(users={"ann": {"roles": []}}), "no password"),
+        (file(users={"ann": {"password": HASH, "roles": ["admins"]}}), "no role admins"),
+        (file(roles={"viewers": []}), "list of grants"),
+        (file(roles={"viewers": [{"rights": ["veiw"]}]}), "rights are view, payload, change"),
+        (file(roles={"viewers": [{"rights": []}]}), "gives no rights"),
+        (file(roles={"viewers": [{"rights": ["view"], "topic": ["*"]}]}), "'topic' is unknown"),
+        (file(roles={"viewers": [{"rights": ["view"], "topics": "*"}]}), "list of texts"),
+        (file(roles={"viewers": [{"rights": ["view"], "cluster": "yes"}]}), "true or false"),
+        (file(masks={}), "masks must be a list"),
+        (file(masks=[{"topics": ["c"], "paths": ["mail"]}]), "must begin with key, value or headers"),
+        (file(masks=[{"topics": ["c"], "paths": ["value..x"]}]), "must begin with"),
+        (file(masks=[{"topics": ["c"], "paths": ["value"], "except_roles": ["x"]}]), "no role x"),
+        (file(masks=[{"paths": ["value"]}]), "topics must be"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_with_its_place(text: str, part: str) -> None:
+    with pytest.raises(ConfigError) as found:
+        Users(text, "users.json")
+    assert "users.json" in str(found.value)
+    assert part in str(found.value)

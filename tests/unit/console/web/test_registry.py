@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.console.web.browser import Browser, console
+from tidelog.console.payloads.framed import Refused
+from tidelog.console.web.registry import NOT_AGAIN_S, Registry
+from tidelog.console.web.starting import ClusterOption
+from tidelog.model.errors import ConfigError
+from tidelog.testing import Broker, SchemaRegistry
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    with SchemaRegistry() as found:
+        yield found
+
+
+def test_schemas_are_looked_up_once(registry: SchemaRegistry) -> None:
+    registry.reset()
+    number = registry.register("a-value", '"long"')
+    found = Registry(registry.url)
+    assert found.find(number).text_of(b"\x02") == "1"
+    registry.refuse(500, times=5)
+    assert found.find(number).text_of(b"\x04") == "2"
+    registry.reset()
+
+
+def test_what_is_not_there_or_does_not_answer_is_not_asked_for_again_at_once(registry: SchemaRegistry) -> None:
+    registry.reset()
+    now = [0.0]
+    found = Registry(registry.url, lambda: now[0])
+    with pytest.raises(Refused, match="no schema 1"):
+        found.find(1)
+    assert registry.register("a-value", '"long"') == 1
+    with pytest.raises(Refused):
+        found.find(1)
+    now[0] = NOT_AGAIN_S
+    assert found.find(1).kind == "AVRO"
+    registry.refuse(500)
+    with pytest.raises(Refused, match="status 500"):
+        found.find(2)
+    with pytest.raises(Refused, match="status 500"):
+        found.find(3)
+    nowhere = Registry("http://127.0.0.1:1")
+    with pytest.raises(Refused, match="does not answer"):
+        nowhere.find(1)
+
+
+def test_json_schemas_check_that_it_is_json_and_protobuf_is_not_decoded(registry: SchemaRegistry) -> None:
+    registry.reset()
+    number = registry.register("j-value", {"type": "object"}, "JSON")
+    found = Registry(registry.url)
+    assert found.find(number).text_of(b'{"a":1.10}') == '{"a":1.10}'
+    with pytest.raises(Refused):
+        found.find(number).text_of(b"{")
+
+
+@pytest.mark.parametrize("url", ["", "registry:8081", "ftp://x", "http://", "http://x/?a=1", "file:///etc/passwd"])
+def test_only_addresses_of_http_are_taken(url: str) -> None:
+    with pytest.raises(ConfigError):
+        Registry(url)
+
+
+def test_records_in_avro_are_shown_filtered_and_linked_to_their_schema(broker: Broker, registry: SchemaRegistry) -> None:
+    registry.reset()
+    broker.reset()
+    broker.create_topic("orders")
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    number = registry.register("orders-value", json.dumps(schema))
+    prefix = b"\0" + number.to_bytes(4, "big")
+    broker.produce("orders", prefix + b"\x02", prefix + b"\x04", b"\0\0\0\x03\xe7\x02", prefix + b"\x80")
+    option = ClusterOption("main", broker.bootstrap_servers, {}, None, registry.url)
+
+    async def job(browser: Browser) -> None:
+        assert (await browser.session())["features"]["avro"] is True
+        lines = await browser.stream("clusters/main/topics/orders/records", mode="oldest")
+        values = [line["value"] for line in lines if line["kind"] == "record"]
+        assert [(each["decoder"], each["text"]) for each in values[:2]] == [("avro", '{"id":1}'), ("avro", '{"id":2}')]
+        assert values[0]["schema"] == {"id": number, "type": "AVRO", "subject": None}
+        assert values[2]["decoder"] == "hex"
+        assert "no schema 999" in values[2]["refused"][0]["reason"]
+        assert "ends inside" in values[3]["refused"][0]["reason"]
+        lines = await browser.stream("clusters/main/topics/orders/records", filter="value.id == 2")
+        assert [line["offset"] for line in lines if line["kind"] == "record"] == ["1"]
+
+    console(broker.bootstrap_servers, job, clusters=[option])

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from tests.unit.console.web.browser import PASSWORD, Browser, console, users
+from tidelog.console.access.sessions import FREE_FAILURES
+
+NOWHERE = "127.0.0.1:1"
+
+
+def test_without_users_there_is_no_login() -> None:
+    async def job(browser: Browser) -> None:
+        found = await browser.session()
+        assert (found["login"], found["logged_in"], found["user"]) == (False, True, None)
+        assert found["rights"] == ["view", "payload", "change"]
+        assert found["clusters"] == [{"id": "main", "bootstrap": NOWHERE}]
+        assert (await browser.post("login", {"user": "a", "password": "b"})).status == 409
+
+    console(NOWHERE, job)
+
+
+def test_login_and_logout() -> None:
+    seen: list[str] = []
+
+    async def job(browser: Browser) -> None:
+        found = await browser.session()
+        assert (found["logged_in"], found["rights"], found["clusters"]) == (False, [], [])
+        before = browser.csrf
+        reply = await browser.login("vic")
+        assert reply.status == 200
+        assert reply.json["rights"] == ["view"]
+        assert browser.csrf != before
+        kept = dict(browser.cookies)
+        assert (await browser.post("logout", {})).json["logged_in"] is False
+        assert browser.cookies == {}
+        browser.cookies = kept
+        assert (await browser.session())["logged_in"] is False
+
+    console(NOWHERE, job, users=users(vic=["viewer"]), seen=seen)
+    assert [("login" in each, "logout" in each) for each in seen] == [(True, False), (False, True)]
+    assert PASSWORD not in "".join(seen)
+
+
+def test_a_wrong_password_and_an_unknown_name_get_the_same_answer_and_then_wait() -> None:
+    seen: list[str] = []
+
+    async def job(browser: Browser) -> None:
+        wrong = await browser.login("vic", "wrong")
+        unknown = await browser.login("eve", "wrong")
+        assert (wrong.status, wrong.text) == (unknown.status, unknown.text)
+        assert wrong.status == 401
+        for _ in range(FREE_FAILURES - 1):
+            assert (await browser.login("vic", "wrong")).status == 401
+        waiting = await browser.login("vic")
+        assert waiting.status == 429
+        assert int(waiting.headers["retry-after"]) >= 1
+        assert browser.cookies == {}
+
+    console(NOWHERE, job, users=users(vic=["viewer"]), seen=seen)
+    assert all('"outcome":"refused"' in each for each in seen)
+
+
+def test_a_token_of_another_session_changes_nothing() -> None:
+    async def job(browser: Browser) -> None:
+        await browser.login("ann")
+        other = Browser(browser.application, cookies={})
+        await other.login("bob")
+        browser.csrf = other.csrf
+        assert (await browser.post("logout", {})).status == 403
+
+    console(NOWHERE, job, users=users(ann=["admin"], bob=["viewer"]))
+
+
+def test_a_filter_is_checked_as_it_is_typed() -> None:
+    async def job(browser: Browser) -> None:
+        assert (await browser.get("filter/check", text="key == 1")).data == {"ok": True, "error": None, "at": None}
+        found = (await browser.get("filter/check", text="key = 1")).data
+        assert (found["ok"], found["at"]) == (False, 4)
+
+    console(NOWHERE, job)
