@@ -26,10 +26,9 @@ from pathlib import Path
 if __package__ in (None, ""):  # run by its path, as the Makefile does
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools import streams_results
 from tools.judged_nodes import PASSWORD, USER, NotStarted, environment, nodes
-from tools.streams_results import FILE as STREAMS
-from tools.streams_results import JUDGE as STREAMS_JUDGE
-from tools.streams_results import StreamsResult, load, section
+from tools.streams_results import StreamsResult
 
 ROOT = Path(__file__).resolve().parent.parent
 GAPS = ROOT / "compat" / "gaps.txt"
@@ -192,8 +191,10 @@ def page(
     results: Mapping[str, Result],
     gaps: list[tuple[str, re.Pattern[str], str]],
     streams: Mapping[str, StreamsResult] | None = None,
+    streams_left_out: Mapping[str, str] | None = None,
 ) -> str:
-    """``docs/compat.md``. ``streams``: of Kafka's Streams integration tests, which ``make judge-streams`` runs."""
+    """``docs/compat.md``. ``streams``: of Kafka's Streams integration tests, which ``make judge-streams`` runs; beside them the
+    classes that it leaves out, with reasons."""
     streams = streams or {}
     lines = [
         "# Other people's test suites",
@@ -210,7 +211,7 @@ def page(
             "One node, or as many as Kafka's own tests start" if count == 1 else f"{count} nodes, {count} replicas of everything"
         )
         lines += ["", f"## {heading}", "", *TABLE, *_rows(results, count)]
-    lines += section(streams)
+    lines += streams_results.section(streams, streams_left_out or {})
     lines += ["", "## Each failure and its reason"]
     for count in counts:
         for judge in JUDGES:
@@ -224,7 +225,7 @@ def page(
         ("Kafka Streams: skipped", [case for row in streams.values() for case in row.skips]),
     ):
         if cases:
-            lines += ["", f"### {name}", "", *_reasons(STREAMS_JUDGE, cases, gaps)]
+            lines += ["", f"### {name}", "", *_reasons(streams_results.JUDGE, cases, gaps)]
     return "\n".join(lines) + "\n"
 
 
@@ -261,7 +262,7 @@ def uncommitted(root: Path) -> list[str]:
     """Tracked files with changes, but for those that this program writes."""
     status = ["git", "status", "--porcelain", "--untracked-files=no"]
     said = subprocess.run(status, cwd=root, capture_output=True, text=True, check=False).stdout
-    written = {path.relative_to(ROOT).as_posix() for path in (RESULTS, STREAMS, PAGE)}
+    written = {path.relative_to(ROOT).as_posix() for path in (RESULTS, streams_results.FILE, PAGE)}
     return sorted({line[3:] for line in said.splitlines()} - written)
 
 
@@ -272,7 +273,9 @@ def read_results() -> dict[str, Result]:
 
 def write_page() -> None:
     """From the results that are kept."""
-    PAGE.write_text(page(read_results(), read_gaps(GAPS.read_text()), load(STREAMS)))
+    streams = streams_results.load(streams_results.FILE)
+    left_out = streams_results.read_left_out(streams_results.LEFT_OUT.read_text())
+    PAGE.write_text(page(read_results(), read_gaps(GAPS.read_text()), streams, left_out))
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Results of Apache Kafka's Streams integration tests: ``compat/streams.json``, and their part of ``docs/compat.md``.
 
-``python -m tests.judges.streams --write`` makes them.
+``python -m tests.judges.streams --write`` makes them. ``compat/streams-left-out.txt`` has the classes that are not run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from pathlib import Path
 
 JUDGE = "streams"
 """Under which ``compat/gaps.txt`` has the reasons."""
-FILE = Path(__file__).resolve().parent.parent / "compat" / "streams.json"
+COMPAT = Path(__file__).resolve().parent.parent / "compat"
+FILE = COMPAT / "streams.json"
+LEFT_OUT = COMPAT / "streams-left-out.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,14 @@ def save(file: Path, results: Mapping[str, StreamsResult]) -> None:
     file.write_text(json.dumps({name: asdict(row) for name, row in sorted(results.items())}, indent=1) + "\n")
 
 
-def section(results: Mapping[str, StreamsResult]) -> list[str]:
-    """The lines of the page's table; none without results."""
+def read_left_out(text: str) -> dict[str, str]:
+    """``CLASS REASON`` by line, as a reason for each class."""
+    pairs = (line.split(None, 1) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {name: reason.strip() for name, reason in pairs}
+
+
+def section(results: Mapping[str, StreamsResult], left_out: Mapping[str, str]) -> list[str]:
+    """The lines of the page's table, and the classes that were not run; none without results."""
     if not results:
         return []
     lines = [
@@ -92,4 +100,11 @@ def section(results: Mapping[str, StreamsResult]) -> list[str]:
     by_streams = f"{sum(r.streams_passed for r in results.values())} of {sum(r.streams_cases for r in results.values())}"
     skipped, seconds = sum(r.skipped for r in results.values()), sum(r.seconds for r in results.values())
     lines.append(f"| {len(results)} classes | {passed} | {failed} | {skipped} | {by_streams} | {seconds} | | | |")
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        if name not in results:
+            reasons.setdefault(reason, []).append(name)
+    if reasons:
+        lines += ["", "Classes that run in such clusters and are left out:", ""]
+        lines += [f"- {reason}: {', '.join(f'`{name}`' for name in names)}" for reason, names in reasons.items()]
     return lines

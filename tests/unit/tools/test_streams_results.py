@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.judges import page, read_gaps
-from tools.streams_results import StreamsResult, load, save, section
+from tools.streams_results import StreamsResult, load, read_left_out, save, section
 
 ROW = StreamsResult(
     name="SomeTest",
@@ -51,6 +51,11 @@ def test_the_page_has_a_row_for_each_class_their_sum_and_a_reason_for_each_failu
     assert "### Kafka Streams: skipped\n\n- **not explained yet**: `SomeTest.two()`" in text
 
 
+def test_classes_that_are_left_out_are_named_with_the_reason_until_they_are_run() -> None:
+    left_out = read_left_out("# words\nOtherTest it is slow\nSomeTest it is slow\nThirdTest it wants a tape\n")
+    assert section({"SomeTest": ROW}, left_out)[-2:] == ["- it is slow: `OtherTest`", "- it wants a tape: `ThirdTest`"]
+
+
 def test_a_page_without_these_tests_does_not_name_them() -> None:
-    assert section({}) == []
+    assert section({}, {"OtherTest": "it is slow"}) == []
     assert "Kafka Streams" not in page({}, [])
