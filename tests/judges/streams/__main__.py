@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from tests.judges.streams.reports import Case, named
-from tests.judges.streams.running import ROOT, NoVerdict, Setting, run
+from tests.judges.streams.running import HOME, LAUNCHER, LIMIT_S, ROOT, NoVerdict, Setting, run
 from tests.judges.streams.suites import SUITES, find
 from tools.judges import GAPS, read_gaps, reason_for, uncommitted, write_page
 from tools.streams_results import FILE, JUDGE, StreamsResult, load, save
@@ -25,9 +25,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.judges.streams", description=__doc__)
     parser.add_argument("classes", nargs="*", metavar="CLASS[#METHOD]", help="all with the streams protocol by default")
     parser.add_argument("--broker", choices=("tidelog", "apache"), default="tidelog")
-    parser.add_argument("--launcher", type=Path, default=Setting.launcher, help="another program that starts nodes")
-    parser.add_argument("--limit", type=int, default=Setting.limit_s, metavar="SECONDS", help="for a class")
-    parser.add_argument("--home", type=Path, default=Setting.home, help="for logs and reports")
+    parser.add_argument("--launcher", type=Path, default=LAUNCHER, help="another program that starts nodes")
+    parser.add_argument("--limit", type=int, default=LIMIT_S, metavar="SECONDS", help="for a class")
+    parser.add_argument("--home", type=Path, default=HOME, help="for logs and reports")
     parser.add_argument("--write", action="store_true", help="into compat/streams.json and docs/compat.md")
     parser.add_argument("--list", action="store_true", help="name the classes")
     return parser.parse_args()

@@ -19,6 +19,8 @@ ROOT = HERE.parent.parent.parent
 LAUNCHER = ROOT / "compat" / "launcher"
 LOG4J = ROOT / "tests" / "interop" / "setup" / "log4j2.properties"
 FLAGS = ("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+EnableDynamicAgentLoading")
+LIMIT_S = 1800
+HOME = ROOT / "build" / "streams-judge"
 END_LIMIT_S = 60
 """For a JVM that is ended, with its nodes."""
 
@@ -36,8 +38,8 @@ class Setting:
     launcher: Path = LAUNCHER
     method: str = ""
     """A regular expression for the methods' names; all when it is empty."""
-    limit_s: int = 1800
-    home: Path = ROOT / "build" / "streams-judge"
+    limit_s: int = LIMIT_S
+    home: Path = HOME
     """A folder for each class, with what it and its nodes printed."""
 
 
