@@ -87,10 +87,12 @@ def main() -> int:
     status = 0
     for name in args.classes or [suite.name for suite in SUITES]:
         try:
-            status = status or int(not one(name, args, head.stdout.strip() or "unknown"))
+            explained = one(name, args, head.stdout.strip() or "unknown")
         except NoVerdict as failure:
             print(f"{name}: {failure}", file=sys.stderr, flush=True)
             status = 2
+        else:
+            status = status if explained else max(status, 1)
     return status
 
 
