@@ -37,7 +37,7 @@ class Setting:
     """Kafka's own ``EmbeddedKafkaCluster`` with brokers inside the JVM, in place of nodes that ``launcher`` starts."""
     launcher: Path = LAUNCHER
     method: str = ""
-    """A regular expression for the methods' names; all when it is empty."""
+    """A regular expression for the methods' names; those of the suite when it is empty."""
     limit_s: int = LIMIT_S
     home: Path = HOME
     """A folder for each class, with what it and its nodes printed."""
@@ -67,7 +67,8 @@ def run(suite: Suite, setting: Setting) -> tuple[list[Case], int]:
 def _command(suite: Suite, setting: Setting, home: Path) -> list[str]:
     classes, jars = compiled_against(HERE)
     path = f"{jars}/*" if setting.own_cluster else f"{classes}:{jars}/*"
-    methods = [f"--include-methodname=.*#(?:{setting.method})"] if setting.method else []
+    chosen = setting.method or suite.methods
+    methods = [f"--include-methodname=.*#(?:{chosen})"] if chosen else []
     return [
         "java",
         *FLAGS,
