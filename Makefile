@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-shares sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat judge-streams kill churn long-tests sim-raft sim-controller sim-replicas sim-shares sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -194,6 +194,10 @@ bench-smoke: $(VENV)/.dev ## The harnesses of bench and bench-tls, one short rou
 
 compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS='--nodes 3 NAME...')
 	$(BIN)/python tools/judges.py $(or $(JUDGES),$(error say where the judges are: make compat JUDGES=DIR)) $(ARGS)
+
+judge-streams: $(VENV)/.dev ## Apache Kafka's Streams integration tests against nodes, into docs/compat.md; an hour (ARGS='CLASS...', ARGS='--broker apache'; needs Java 17)
+	$(BIN)/python tools/jars.py tests/judges/streams
+	$(BIN)/python -m tests.judges.streams --write $(ARGS)
 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600

@@ -26,7 +26,9 @@ from pathlib import Path
 if __package__ in (None, ""):  # run by its path, as the Makefile does
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools import streams_results
 from tools.judged_nodes import PASSWORD, USER, NotStarted, environment, nodes
+from tools.streams_results import StreamsResult
 
 ROOT = Path(__file__).resolve().parent.parent
 GAPS = ROOT / "compat" / "gaps.txt"
@@ -185,8 +187,15 @@ def reason_for(gaps: list[tuple[str, re.Pattern[str], str]], judge: str, case: s
 TABLE = ("| suite | what it is | passed | failed | skipped | seconds | date | revision |", "|---|---|---|---|---|---|---|---|")
 
 
-def page(results: Mapping[str, Result], gaps: list[tuple[str, re.Pattern[str], str]]) -> str:
-    """``docs/compat.md``."""
+def page(
+    results: Mapping[str, Result],
+    gaps: list[tuple[str, re.Pattern[str], str]],
+    streams: Mapping[str, StreamsResult] | None = None,
+    streams_left_out: Mapping[str, str] | None = None,
+) -> str:
+    """``docs/compat.md``. ``streams``: of Kafka's Streams integration tests, which ``make judge-streams`` runs; beside them the
+    classes that it leaves out, with reasons."""
+    streams = streams or {}
     lines = [
         "# Other people's test suites",
         "",
@@ -202,6 +211,7 @@ def page(results: Mapping[str, Result], gaps: list[tuple[str, re.Pattern[str], s
             "One node, or as many as Kafka's own tests start" if count == 1 else f"{count} nodes, {count} replicas of everything"
         )
         lines += ["", f"## {heading}", "", *TABLE, *_rows(results, count)]
+    lines += streams_results.section(streams, streams_left_out or {})
     lines += ["", "## Each failure and its reason"]
     for count in counts:
         for judge in JUDGES:
@@ -210,6 +220,12 @@ def page(results: Mapping[str, Result], gaps: list[tuple[str, re.Pattern[str], s
                 lines += ["", f"### {found.key}", "", *_reasons(found.name, found.failures, gaps)]
             if found is not None and found.skips:
                 lines += ["", f"### {found.key}: skipped", "", *_reasons(found.name, found.skips, gaps)]
+    for name, cases in (
+        ("Kafka Streams", [case for row in streams.values() for case in row.failures]),
+        ("Kafka Streams: skipped", [case for row in streams.values() for case in row.skips]),
+    ):
+        if cases:
+            lines += ["", f"### {name}", "", *_reasons(streams_results.JUDGE, cases, gaps)]
     return "\n".join(lines) + "\n"
 
 
@@ -246,8 +262,20 @@ def uncommitted(root: Path) -> list[str]:
     """Tracked files with changes, but for those that this program writes."""
     status = ["git", "status", "--porcelain", "--untracked-files=no"]
     said = subprocess.run(status, cwd=root, capture_output=True, text=True, check=False).stdout
-    written = {RESULTS.relative_to(ROOT).as_posix(), PAGE.relative_to(ROOT).as_posix()}
+    written = {path.relative_to(ROOT).as_posix() for path in (RESULTS, streams_results.FILE, PAGE)}
     return sorted({line[3:] for line in said.splitlines()} - written)
+
+
+def read_results() -> dict[str, Result]:
+    """All that is kept."""
+    return {name: Result(**row) for name, row in json.loads(RESULTS.read_text()).items()} if RESULTS.exists() else {}
+
+
+def write_page() -> None:
+    """From the results that are kept."""
+    streams = streams_results.load(streams_results.FILE)
+    left_out = streams_results.read_left_out(streams_results.LEFT_OUT.read_text())
+    PAGE.write_text(page(read_results(), read_gaps(GAPS.read_text()), streams, left_out))
 
 
 def main(arguments: list[str]) -> int:
@@ -265,7 +293,7 @@ def main(arguments: list[str]) -> int:
         print(f"no judge is called {sorted(unknown)}" if unknown else f"{folder} has no broker.properties", file=sys.stderr)
         return 2
     gaps = read_gaps(GAPS.read_text())
-    results = {name: Result(**row) for name, row in json.loads(RESULTS.read_text()).items()} if RESULTS.exists() else {}
+    results = read_results()
     if changed := uncommitted(ROOT):
         print(f"commit first, so that the results name what was judged: {', '.join(changed)}", file=sys.stderr)
         return 2
@@ -287,7 +315,7 @@ def main(arguments: list[str]) -> int:
                 print(f"  not explained: {case}")
                 status = status or 1
         RESULTS.write_text(json.dumps({name: asdict(row) for name, row in sorted(results.items())}, indent=1) + "\n")
-        PAGE.write_text(page(results, gaps))
+        write_page()
     return status
 
 

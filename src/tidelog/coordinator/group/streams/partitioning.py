@@ -184,8 +184,9 @@ def _copartitioned(
         count = max(internal.values())
     for topic, current in internal.items():
         if topic in fixed and current != count:
-            raise IncorrectlyPartitioned(
-                f"Repartition topic {topic} is fixed at {current} partitions, but what it is joined with has {count}."
+            raise IncorrectlyPartitioned(  # Kafka Streams gives its users this text in an exception
+                f"Number of partitions [{current}] of repartition topic [{topic}] doesn't match "
+                f"number of partitions [{count}] of the source topic."
             )
     return dict.fromkeys(internal, count)
 

@@ -115,7 +115,7 @@ def test_a_fixed_repartition_topic_that_is_joined_with_another_count_is_a_proble
     configured = configure(joined(TopicInfo("rep", 3, 0, []), sources=["a"]), {"in": 1, "a": 4}.get)
     assert problem(configured) == (
         Status.INCORRECTLY_PARTITIONED_TOPICS,
-        "Repartition topic rep is fixed at 3 partitions, but what it is joined with has 4.",
+        "Number of partitions [3] of repartition topic [rep] doesn't match number of partitions [4] of the source topic.",
     )
 
 
