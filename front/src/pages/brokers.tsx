@@ -30,8 +30,8 @@ export function Brokers({ cluster }: { cluster: string }) {
 function columnsOf(cluster: string): readonly Column<Broker>[] {
   return [
     { key: "id", title: "Broker", width: 80, right: true, cell: (row) => <a href={toBroker(cluster, row.id)}>{row.id}</a>, compare: (left, right) => left.id - right.id },
-    { key: "state", title: "State", width: 200, cell: (row) => <State row={row} />, text: (row) => row.error ?? "" },
-    { key: "address", title: "Address", cell: (row) => `${row.host}:${row.port}`, text: (row) => `${row.host}:${row.port}` },
+    { key: "state", title: "State", width: 200, cell: (row) => <State row={row} />, text: (row) => (isDown(row) ? `down: ${row.error}` : (row.error ?? "")) },
+    { key: "address", title: "Address", cell: (row) => addressOf(row) ?? <span class="soft">none</span>, text: (row) => addressOf(row) ?? "" },
     { key: "rack", title: "Rack", width: 110, wide: true, cell: (row) => row.rack ?? <span class="soft">none</span> },
     { key: "leaders", title: "Leaders", width: 90, right: true, cell: (row) => <Amount value={row.leaders} />, compare: (left, right) => left.leaders - right.leaders },
     { key: "replicas", title: "Replicas", width: 90, right: true, wide: true, cell: (row) => <Amount value={row.replicas} />, compare: (left, right) => left.replicas - right.replicas },
@@ -41,7 +41,20 @@ function columnsOf(cluster: string): readonly Column<Broker>[] {
   ];
 }
 
+/** A broker that holds replicas and is not there: the row has no host. */
+const isDown = (row: Broker): boolean => row.host === "";
+
+/** `host:port`, the host of IPv6 in brackets; null for a broker that is down. */
+const addressOf = (row: Broker): string | null => (isDown(row) ? null : `${row.host.includes(":") ? `[${row.host}]` : row.host}:${row.port}`);
+
 function State({ row }: { row: Broker }) {
+  if (isDown(row)) {
+    return (
+      <Badge tone="error" title={row.error ?? undefined}>
+        down
+      </Badge>
+    );
+  }
   if (row.error !== null) return <Badge tone="error">{row.error}</Badge>;
   if (row.fenced) return <Badge tone="warning">fenced</Badge>;
   return (
@@ -123,9 +136,7 @@ export function BrokerPage({ cluster, broker }: { cluster: string; broker: strin
         {row && (
           <>
             <State row={row} />
-            <Fact name="Address">
-              {row.host}:{row.port}
-            </Fact>
+            <Fact name="Address">{addressOf(row) ?? "none while it is down"}</Fact>
             <Fact name="Rack">{row.rack ?? "none"}</Fact>
             <Fact name="Leaders">
               <Amount value={row.leaders} />
