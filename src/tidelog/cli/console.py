@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 SALT_BYTES = 16
+END_LIMIT_S = 10.0
+"""How long a console may take to end after the process that it belongs to."""
+WITH_STDIN = "--with-stdin"
 REGISTRY_URL = "schema.registry.url"
 
 
@@ -37,6 +43,7 @@ REGISTRY_URL = "schema.registry.url"
 @click.option("--tls-key", type=FILE, help="The certificate's private key (PEM).")
 @click.option("--audit-file", type=click.Path(dir_okay=False), help="Append a line for each login, change and look at records.")
 @click.option("--hash-password", is_flag=True, help="Ask for a password, print what the users' file holds of it, and end.")
+@click.option(WITH_STDIN, "with_stdin", is_flag=True, hidden=True, help="End when stdin is closed.")
 def command(
     bootstrap_server: str | None,
     command_config: str | None,
@@ -52,6 +59,7 @@ def command(
     tls_key: str | None,
     audit_file: str | None,
     hash_password: bool,
+    with_stdin: bool,
 ) -> None:
     """Serve a web console: topics, records, groups and why they are stuck, of any Kafka cluster.
 
@@ -75,22 +83,36 @@ def command(
                 tls_certificate,
                 tls_key,
                 audit_file,
-            )
+            ),
+            with_stdin=with_stdin,
         )
 
 
-def serve(options: Options) -> None:
-    """Serve until the process is asked to end. ConfigError before that."""
+def serve(options: Options, *, with_stdin: bool = False) -> None:
+    """Serve until the process is asked to end, or ``with_stdin`` until stdin is closed. ConfigError before that."""
     from tidelog.console.web.starting import bound, checked, server, url_of
 
     host, port = checked(options)
     running = server(options)
     with bound(host, port) as socket:
+        if with_stdin:
+            threading.Thread(target=_end_with_stdin, args=(running,), daemon=True).start()
         click.echo(f"tidelog console is ready at {url_of(options, socket.getsockname()[1])}")
         try:
             running.run(sockets=[socket])
         except KeyboardInterrupt:
             click.echo("")
+
+
+def _end_with_stdin(running: Any) -> None:
+    """Ends the server when stdin is closed: its other end belongs to the process that started this one, and closes with it,
+    however that ends."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 1024):
+            pass
+    running.should_exit = True
+    time.sleep(END_LIMIT_S)
+    os._exit(1)
 
 
 def clusters_of(
@@ -163,8 +185,14 @@ def _print_hash() -> None:
 
 def _check_extra() -> None:
     """CommandFailed without the packages of the extra."""
+    problem = missing_extra()
+    if problem is not None:
+        raise CommandFailed(problem)
+
+
+def missing_extra() -> str | None:
+    """What is missing of the extra and how to install it; None when all is there. Imports none of it."""
     from importlib.util import find_spec
 
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise CommandFailed(f"{' and '.join(missing)} is missing. Install it with: pip install 'tidelog[console]'")
+    return f"it needs {' and '.join(missing)}: pip install 'tidelog[console]'" if missing else None

@@ -31,6 +31,7 @@ from tidelog.server.signals import ending_signals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tidelog.cli.console_process import ConsoleProcess
     from tidelog.server.cluster.controller_node import ControllerNode
     from tidelog.server.installation import Place
 
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 DEFAULT_DATA = "data"
 """The data directory of a node without settings."""
+CONSOLE = "127.0.0.1:8080"
+"""Where ``--console`` listens when it has no value."""
 AUTO, MOST_PROCESSES = 0, 256
 """(AUTO: as many processes as cores.)"""
 PLACE, OTHERS = "TIDELOG_PROCESS", "processes"
@@ -58,21 +61,38 @@ REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLev
     callback=lambda _, __, text: _count(text),
     help="Run N nodes as one installation, one for each core with auto. [1]",
 )
+@click.option(
+    "--console",
+    is_flag=False,
+    flag_value=CONSOLE,
+    metavar="[HOST:PORT]",
+    help=f"Serve the web console, too, in a process of its own; port 0 takes a free one. [{CONSOLE}]",
+)
 def command(
-    properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None, processes: int | None
+    properties: str | None,
+    overrides: tuple[str, ...],
+    data: str | None,
+    port: int | None,
+    processes: int | None,
+    console: str | None,
 ) -> None:
     """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092.
 
     With --processes, N nodes of one cluster with the same settings, which clients reach by the same address.
     """
-    start(properties, overrides, data, port, processes)
+    start(properties, overrides, data, port, processes, console)
 
 
 def start(
-    properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None, processes: int | None = None
+    properties: str | None,
+    overrides: tuple[str, ...],
+    data: str | None,
+    port: int | None,
+    processes: int | None = None,
+    console: str | None = None,
 ) -> NoReturn:
     """Runs a node until a signal, and exits: with 1 when it cannot start or has failed. ``processes``: how many; AUTO for as
-    many as there are cores."""
+    many as there are cores. ``console``: where the web console listens beside the node; None without one."""
     began = time.perf_counter()
     place = None
     if PLACE in os.environ:
@@ -83,10 +103,17 @@ def start(
         given = _settings(properties, overrides, data, port)
         machine = ThisMachine()
         found = resolve(given, machine)
+        if console is not None and processes not in (None, 1):
+            raise ConfigError("--console is for one process. Beside several run: tidelog console --bootstrap-server HOST:PORT")
         if place is None and processes not in (None, 1):
             _execute_supervisor(properties, given, found, processes, began)
         config = BrokerConfig.from_properties(found.settings, found.provided)
         config.warnings += tuple(unresolved(given))
+        if console is not None:
+            from tidelog.cli import console_process
+
+            console_process.check(console)
+            console_process.client_address(config, {}, console)
         if place is None:
             logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
         else:
@@ -100,7 +127,7 @@ def start(
         _warn_of_readers(properties, given, found, machine)
     except ConfigError as error:
         _refuse(error, place)
-    sys.exit(run(config, began, place))
+    sys.exit(run(config, began, place, console))
 
 
 def _count(text: str | None) -> int | None:
@@ -133,8 +160,8 @@ def _execute_supervisor(properties: str | None, given: Mapping[str, str], found:
             _refuse(error)
 
 
-def run(config: BrokerConfig, began: float, place: Place | None = None) -> int:
-    """Serves until a signal; returns the exit code. ``place``: of one among several processes."""
+def run(config: BrokerConfig, began: float, place: Place | None = None, console: str | None = None) -> int:
+    """Serves until a signal; returns the exit code. ``place``: of one among several processes. ``console``: as in ``start``."""
     # Requests, and a metadata snapshot that is read, create few cycles but many objects: a cycle collection every 700 objects
     # costs a fifth of a large fetch.
     gc.set_threshold(10_000, 20, 50)
@@ -142,7 +169,7 @@ def run(config: BrokerConfig, began: float, place: Place | None = None) -> int:
     asyncio.set_event_loop(loop)
     runtime = LoopRuntime(loop)
     try:
-        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began, place))
+        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began, place, console))
     finally:
         loop.run_until_complete(runtime.close())
         loop.close()
@@ -157,7 +184,7 @@ def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
     return ControllerNode(config, runtime)
 
 
-async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float, place: Place | None) -> int:
+async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float, place: Place | None, listen: str | None) -> int:
     stop = asyncio.Event()
     for number in ending_signals():
         on_signal(runtime.loop, number, stop.set)
@@ -188,16 +215,31 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     else:
         log.info("%s", line)
         link.ready()
+    console = _console(node, listen) if listen is not None and isinstance(node, Node) else None
     ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     began = time.perf_counter()
+    if console is not None:
+        console.end()
     await node.stop()
+    if console is not None:
+        console.wait()
     seconds = time.perf_counter() - began
     if node.failed.is_set():
         logging.getLogger("tidelog").error("stopped after a failure, in %.1f s", seconds)
         return 1
     logging.getLogger("tidelog").info("stopped, all flushed, in %.1f s", seconds)
     return 0
+
+
+def _console(node: Node, listen: str) -> ConsoleProcess:
+    """Starts the console of a node that serves."""
+    from tidelog.cli import console_process
+
+    address = console_process.client_address(node.config, node.ports, listen)
+    console = console_process.ConsoleProcess(address, listen, lambda line: log.warning("%s", line))
+    console.start()
+    return console
 
 
 async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:

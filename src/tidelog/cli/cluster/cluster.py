@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_DIR = "cluster"
 DEFAULT_NODES = 3
 DEFAULT_PORT = 9092
+CONSOLE = "127.0.0.1:8080"
 WAIT_S = 120.0
 POLL_S = 0.2
 dir_option = click.option(
@@ -65,7 +66,18 @@ def command() -> None:
     "--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of all nodes that are made now."
 )
 @click.option("--secure", is_flag=True, help="Make it with TLS, logins and ACLs, as tidelog secure does.")
-def run(count: int | None, directory: str, port: int | None, racks: str | None, overrides: tuple[str, ...], secure: bool) -> None:
+@click.option(
+    "--console", is_flag=False, flag_value=CONSOLE, metavar="[HOST:PORT]", help=f"Serve the web console, too. [{CONSOLE}]"
+)
+def run(
+    count: int | None,
+    directory: str,
+    port: int | None,
+    racks: str | None,
+    overrides: tuple[str, ...],
+    secure: bool,
+    console: str | None,
+) -> None:
     """Run COUNT nodes until Ctrl-C: made when the folder is new, else those that are there, and more if COUNT is higher."""
     from tidelog.cli.cluster.local_nodes import NodeFolder
     from tidelog.cli.cluster.local_supervisor import Supervisor
@@ -73,6 +85,10 @@ def run(count: int | None, directory: str, port: int | None, racks: str | None, 
 
     with refusal.one_line("tidelog: "):
         names = tuple(name.strip() for name in (racks or "").split(",") if name.strip())
+        if console is not None:
+            from tidelog.cli.cluster import local_console
+
+            local_console.check(console, directory, port or DEFAULT_PORT, secure)
         if secure:
             _secured(directory, count or DEFAULT_NODES, port or DEFAULT_PORT, names, overrides)
         cluster = prepare(directory, count, port, names, parse_overrides(overrides))
@@ -82,7 +98,7 @@ def run(count: int | None, directory: str, port: int | None, racks: str | None, 
             raise CommandFailed(
                 f"Node {ids} of the cluster in {directory} runs already. Stop it first: {_other('stop', directory)}"
             )
-        supervisor = Supervisor(directory, cluster, _say)
+        supervisor = Supervisor(directory, cluster, _say, console)
         code = supervisor.run()
     sys.exit(code)
 

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +29,9 @@ from tidelog.cli.cluster.local_nodes import RESTART, STOP, NodeFolder
 from tidelog.cli.refusal import CannotConnect, CommandFailed
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.signals import ending_signals
+
+if TYPE_CHECKING:
+    from tidelog.cli.console_process import ConsoleProcess
 
 TICK_S = 0.1
 STOP_LIMIT_S = 30.0
@@ -66,9 +70,11 @@ class Supervised:
 
 
 class Supervisor:
-    """Runs the nodes of a cluster. ``say`` prints a line."""
+    """Runs the nodes of a cluster. ``say`` prints a line. ``console``: where a web console listens beside them."""
 
-    def __init__(self, directory: str, cluster: LocalCluster, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, directory: str, cluster: LocalCluster, say: Callable[[str], None] = print, console: str | None = None
+    ) -> None:
         self._directory = directory
         self.cluster = cluster
         self._say = say
@@ -79,6 +85,9 @@ class Supervisor:
         self._ready = threading.Event()
         self._said_ready = False
         self._began = time.monotonic()
+        self._listen = console
+        self._console: ConsoleProcess | None = None
+        self._of_console: deque[str] = deque()
 
     def run(self) -> int:
         """Runs until a signal, or until every node has exited; returns the exit code."""
@@ -96,7 +105,11 @@ class Supervisor:
                     self._tell("every node has ended; their last words are in node-*/node.log")
                     return 1
             self._tell("stopping")
+            if self._console is not None:
+                self._console.end()
             self.stop_all()
+            if self._console is not None:
+                self._console.wait()
             self._tell("stopped")
             return 0
         finally:
@@ -119,10 +132,20 @@ class Supervisor:
             )
             if self.cluster.client_file is not None:
                 self._tell(f"clients need a login; the administrator's is in {self.cluster.client_file}")
+            if self._listen is not None:
+                self._start_console(self._listen)
+        while self._of_console:
+            self._out(self._of_console.popleft())
         for each in self._nodes.values():
             self._look_at(each)
         if self._changed() != self._read:
             self._grow_or_shrink()
+
+    def _start_console(self, listen: str) -> None:
+        from tidelog.cli.console_process import ConsoleProcess
+
+        self._console = ConsoleProcess(self.cluster.bootstrap, listen, self._of_console.append)
+        self._console.start()
 
     def _look_at(self, each: Supervised) -> None:
         what = each.folder.asked()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 import socket
@@ -17,6 +16,7 @@ from tidelog.console.web.application import Application
 from tidelog.console.web.audit import Audit, to_file
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Limits, State, wall_ms
+from tidelog.console.web.loopback import is_loopback
 from tidelog.console.web.registry import Registry
 from tidelog.console.web.static_files import StaticFiles
 from tidelog.console.web.table import routes
@@ -105,16 +105,6 @@ def hosts_of(options: Options, host: str) -> frozenset[str]:
             raise ConfigError(f"--public-url {options.public_url} must be like https://console.example.org or .../path.")
         found.add(f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname.lower())
     return frozenset(found)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def state_of(options: Options) -> State:

@@ -161,3 +161,52 @@ def test_nodes_are_stopped_in_order_when_nobody_reads_what_they_print(tmp_path: 
 
     assert Supervisor(str(tmp_path), cluster, gone).run() == 0
     assert [NodeFolder(str(tmp_path), node).pid() for node in cluster.nodes] == [None, None]
+
+
+class ConsoleStandIn:
+    """Records what becomes of it."""
+
+    made: list[ConsoleStandIn] = []
+
+    def __init__(self, bootstrap: str, listen: str, say: Callable[[str], None]) -> None:
+        self.words, self.say, self.calls = (bootstrap, listen), say, []
+        self.made.append(self)
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def end(self) -> None:
+        self.calls.append("end")
+
+    def wait(self) -> None:
+        self.calls.append("wait")
+
+
+def test_a_console_is_started_when_the_cluster_is_ready_and_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeFolder, "start", start)
+    monkeypatch.setattr(local_supervisor, "TICK_S", 0.001)
+    monkeypatch.setattr(ConsoleStandIn, "made", [])
+    monkeypatch.setattr("tidelog.cli.console_process.ConsoleProcess", ConsoleStandIn)
+    cluster = new_cluster("c", 1, 9092, (), {})
+    save(str(tmp_path), cluster)
+    said: list[str] = []
+    supervisor = Supervisor(str(tmp_path), cluster, said.append, "127.0.0.1:0")
+    supervisor._look()
+    assert ConsoleStandIn.made == []
+    supervisor._ready.set()
+
+    def look() -> None:
+        look_once()
+        if ConsoleStandIn.made[0].calls == ["start"] and not said.count("it ended"):
+            ConsoleStandIn.made[0].say("it ended")
+        else:
+            supervisor._stop(2, None)
+
+    look_once = supervisor._look
+    monkeypatch.setattr(supervisor, "_look", look)
+    monkeypatch.setattr(supervisor, "_watch_for_ready", lambda: None)
+    assert supervisor.run() == 0
+    (console,) = ConsoleStandIn.made
+    assert (console.words, console.calls) == (("localhost:9092", "127.0.0.1:0"), ["start", "end", "wait"])
+    assert "it ended" in said
+    assert "stopped" in said
