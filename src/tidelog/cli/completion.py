@@ -13,6 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 OWN = frozenset(
     {
         "completion",
+        "console",
         "dashboards",
         "drain",
         "format",
@@ -20,6 +21,7 @@ OWN = frozenset(
         "pipeline",
         "random-uuid",
         "rebalance",
+        "registry",
         "safe-to-stop",
         "secure",
         "start",
