@@ -11,7 +11,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+
+from tidelog.console.web.problems import Problem
 
 INDEX: Final = "index.html"
 BASE: Final = '<base href="/">'
@@ -51,8 +53,11 @@ class StaticFiles:
         return frozenset(self._files)
 
     def response(self, path: str, *, accepts_gzip: bool) -> Response:
-        """A file, or the page for every other path: the front finds its own way from there. 404 for a missing asset."""
+        """A file, or the page for every other path: the front finds its own way from there. 404 for a missing asset, and below
+        ``api``, where a program asks."""
         found = self._files.get(path)
+        if found is None and (path == "api" or path.startswith("api/")):
+            return JSONResponse(Problem(404, "there is no such path: the API is below api/v1").as_json(), 404)
         if found is None and (path.startswith("assets/") or INDEX not in self._files):
             if path.startswith("assets/"):
                 return Response("there is no such file", 404, media_type="text/plain")

@@ -15,6 +15,15 @@ def test_the_page_gets_its_base_and_answers_every_path_of_the_front(tmp_path: Pa
         assert response.headers["cache-control"] == "no-store"
 
 
+def test_a_program_that_asks_for_a_wrong_path_gets_no_page(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("page")
+    files = StaticFiles(tmp_path)
+    for path in ("api", "api/session", "api/v2/clusters"):
+        response = files.response(path, accepts_gzip=False)
+        assert (response.status_code, response.media_type, b"api/v1" in bytes(response.body)) == (404, "application/json", True)
+    assert files.response("apis", accepts_gzip=False).status_code == 200
+
+
 def test_assets_are_kept_for_ever_only_with_a_hash_in_their_names(tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("x")
