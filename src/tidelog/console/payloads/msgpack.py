@@ -121,6 +121,8 @@ class _Reader:
         found: dict[str, Any] = {}
         for _ in range(count):
             name = self.value(depth + 1)
+            if isinstance(name, dict | list):  # as JSON inside of JSON each level would double its quotes
+                raise NotMessagePack("a map in it has a map or an array as a key")
             text = name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
             if text in found:
                 raise NotMessagePack(f"a map in it has the key {text[:50]!r} twice")
