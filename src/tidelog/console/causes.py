@@ -14,6 +14,7 @@ from typing import Final
 from tidelog.client.calls import Partition
 from tidelog.console.group_facts import EMPTY, REBALANCING, GroupFacts
 from tidelog.console.offset_causes import held, never_commits, out_of_range, pending, slower, stands
+from tidelog.console.quoting import word
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.console.wording import SHOWN, count, each_line, named, numbers, partitions_text
 
@@ -147,7 +148,7 @@ def _rebalancing(facts: GroupFacts) -> Finding | None:
         (f"{first.state}, and {last.state} {facts.seconds:.0f} s later{epochs}", *named(last.members)),
         "A member that joins, leaves or does not poll in time begins a new rebalance. Give members a group.instance.id, raise "
         "session.timeout.ms or max.poll.interval.ms, or use group.protocol=consumer, where others read on meanwhile.",
-        f"tidelog consumer-groups --describe --group {facts.group_id} --members --verbose",
+        f"tidelog consumer-groups --describe --group {word(facts.group_id)} --members --verbose",
     )
 
 
@@ -167,7 +168,7 @@ def _revocation(facts: GroupFacts) -> Finding | None:
         tuple(f"{member.name} still has {partitions_text(kept)}" for member, kept in stuck[:SHOWN]),
         "It gives them up with its next heartbeat after its current batch. One that is stuck in its own work is removed "
         "after its rebalance timeout.",
-        f"tidelog consumer-groups --describe --group {facts.group_id} --members --verbose",
+        f"tidelog consumer-groups --describe --group {word(facts.group_id)} --members --verbose",
     )
 
 
@@ -198,7 +199,7 @@ def _missing_topic(facts: GroupFacts) -> Finding | None:
             f"the group subscribes to {count(missing, 'topic')} that cannot be seen",
             tuple(texts[:SHOWN]),
             "Create it, or correct the name in the application. A topic without DESCRIBE for its reader looks the same.",
-            f"tidelog topics --create --topic {missing[0]}",
+            f"tidelog topics --create --topic {word(missing[0])}",
         )
     if unmatched and not any(member.assignment for member in last.members):
         return Finding(
@@ -221,7 +222,7 @@ def _deleted_topic(facts: GroupFacts) -> Finding | None:
         f"offsets of {count(gone, 'topic')} that no longer exist",
         tuple(gone[:SHOWN]),
         "The offsets are removed with time, or at once with the command.",
-        f"tidelog consumer-groups --delete-offsets --group {facts.group_id} --topic {gone[0]}",
+        f"tidelog consumer-groups --delete-offsets --group {word(facts.group_id)} --topic {word(gone[0])}",
         alarm=False,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tidelog.client.calls import Partition
 from tidelog.console.group_facts import REBALANCING, GroupFacts, MemberFacts, PartitionFacts
+from tidelog.console.quoting import word
 from tidelog.console.verdict import Finding
 from tidelog.console.wording import SHOWN, count, each_line, span
 
@@ -37,7 +38,7 @@ def out_of_range(facts: GroupFacts) -> Finding | None:
         + ("The topic was created again, or its log was cut. " if above else "")
         + "auto.offset.reset decides where the consumer goes on; with none it fails. The command shows what it would set; "
         "--execute sets them while the group has no members.",
-        f"tidelog consumer-groups --reset-offsets --group {facts.group_id} --to-earliest --all-topics --dry-run",
+        f"tidelog consumer-groups --reset-offsets --group {word(facts.group_id)} --to-earliest --all-topics --dry-run",
     )
 
 
@@ -53,7 +54,7 @@ def held(facts: GroupFacts) -> Finding | None:
         advice = "No coordinator knows this transaction: it hangs, and nothing ends it but the command."
         command = f"tidelog transactions abort --topic {at[0]} --partition {at[1]} --start-offset {part.stable}"
     elif holder is not None:
-        command = f"tidelog transactions describe --transactional-id {holder.transactional_id}"
+        command = f"tidelog transactions describe --transactional-id {word(holder.transactional_id or '')}"
         if holder.started_ms is not None and holder.timeout_ms is not None:
             left_s = (holder.started_ms + holder.timeout_ms - facts.last.at_ms) / 1000
             advice += f" Its coordinator aborts it in {max(0.0, left_s):.0f} s at the latest."
@@ -175,7 +176,7 @@ def stands(facts: GroupFacts) -> Finding | None:
         ),
         "It does not poll, works on one batch for long, stopped at a record that it cannot read, or commits seldom. Watch longer "
         "than its commit interval (--seconds); then look into its log: max.poll.interval.ms, errors of deserializers.",
-        f"tidelog consumer-groups --describe --group {facts.group_id}",
+        f"tidelog consumer-groups --describe --group {word(facts.group_id)}",
     )
 
 
@@ -204,7 +205,7 @@ def slower(facts: GroupFacts) -> Finding | None:
         evidence,
         "At these rates it never catches up. Add members up to the number of partitions, add partitions, or make its "
         "work faster.",
-        f"tidelog consumer-groups --describe --group {facts.group_id}",
+        f"tidelog consumer-groups --describe --group {word(facts.group_id)}",
     )
 
 

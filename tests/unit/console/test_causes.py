@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.console.group_samples import AT, EMPTY, HEALTHY, READER, SAMPLE, cause, facts, notes, with_partition
 from tidelog.console.causes import CHECKS, diagnose
-from tidelog.console.group_facts import MemberFacts, Sample
+from tidelog.console.group_facts import HeldBy, MemberFacts, Sample
 
 
 def test_a_healthy_group_has_no_cause_and_all_is_checked() -> None:
@@ -117,3 +117,24 @@ def test_the_json_has_the_same() -> None:
     assert (found["group"], found["state"], found["lag"], found["watched_seconds"]) == ("g", "Empty", 60, 5.0)
     assert found["primary"]["cause"] == "G1"
     assert set(found["primary"]) == {"cause", "title", "evidence", "advice", "command", "certain"}
+
+
+REBALANCE = "PreparingRebalance"
+
+
+def test_names_in_commands_stay_one_word() -> None:
+    """A group, a transaction and a topic that a client subscribes to are named by that client."""
+    evil = "x; touch $HOME\n"
+    commands = [
+        diagnose(replace(facts(replace(SAMPLE, state=REBALANCE)), group_id=evil)).primary,
+        diagnose(facts(with_partition(committed=40, stable=40, held_by=HeldBy(7, evil, "Ongoing")))).primary,
+        diagnose(facts(replace(SAMPLE, missing_topics=frozenset({evil}), members=(_reads(evil),)))).primary,
+    ]
+    for each in commands:
+        assert each is not None
+        assert each.command.isprintable()
+        assert "$'x; touch $HOME\\x0a'" in each.command
+
+
+def _reads(topic: str) -> MemberFacts:
+    return replace(READER, subscription=frozenset({topic}))

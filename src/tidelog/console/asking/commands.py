@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidelog.console.quoting import joined, word
 from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
 
 _PLAIN = re.compile(r"[^\[\],=]*")
@@ -23,11 +23,11 @@ class Commands:
     @property
     def connection(self) -> str:
         """The flags that name the cluster."""
-        return shlex.join(["--bootstrap-server", self.bootstrap, *(("--command-config", self.config) if self.config else ())])
+        return joined(["--bootstrap-server", self.bootstrap, *(("--command-config", self.config) if self.config else ())])
 
     def line(self, tool: str, *words: str) -> str:
         """``tidelog TOOL`` with the connection and these words."""
-        return f"tidelog {tool} {self.connection} {shlex.join(words)}"
+        return f"tidelog {tool} {self.connection} {joined(words)}"
 
     def create_topic(self, name: str, partitions: int | None, replication: int | None, configs: Mapping[str, str]) -> str:
         words = ["--create", "--topic", name]
@@ -58,13 +58,13 @@ class Commands:
         """The tool takes a file; bash makes one of a text."""
         rows = [{"topic": topic, "partition": index, "offset": offset} for index, offset in sorted(before.items())]
         text = json.dumps({"partitions": rows, "version": 1}, separators=(",", ":"))
-        return f"{self.line('delete-records', '--offset-json-file')} <(echo {shlex.quote(text)})"
+        return f"{self.line('delete-records', '--offset-json-file')} <(echo {word(text)})"
 
     def produce(self, topic: str, value: str) -> str | None:
-        """None for a value of several lines."""
-        if "\n" in value or "\r" in value:
+        """None for a value of several lines, or with other control characters."""
+        if not value.isprintable():
             return None
-        return f"printf '%s\\n' {shlex.quote(value)} | {self.line('console-producer', '--topic', topic)}"
+        return f"printf '%s\\n' {word(value)} | {self.line('console-producer', '--topic', topic)}"
 
     def reset(self, kind: str, group_id: str, topics: Iterable[str], target: Sequence[str]) -> str:
         """``kind``: the type of the group. ``topics``: ``orders`` or ``orders:0,1``; none for all of the group."""

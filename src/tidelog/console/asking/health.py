@@ -9,6 +9,7 @@ from typing import Any, Final
 from tidelog.client.admin.results import LogDir, QuorumDescription, Reassignment, TransactionDescription
 from tidelog.client.calls import Partition
 from tidelog.console.asking.overview import Overview, PartitionState
+from tidelog.console.quoting import word
 from tidelog.console.wording import SHOWN, numbers
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -244,7 +245,7 @@ def _transactions(facts: Facts) -> Iterable[Trouble]:
                 f"{_count(len(each.partitions), 'partition')}",
             ),
             "Readers of committed records wait for it. Its coordinator should have aborted it: look at that broker, or end it.",
-            f"tidelog transactions describe --transactional-id {each.transactional_id}",
+            f"tidelog transactions describe --transactional-id {word(each.transactional_id)}",
             ("transaction", each.transactional_id),
         )
 

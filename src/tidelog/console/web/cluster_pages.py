@@ -94,8 +94,8 @@ def _shown(context: Context, trouble: Trouble) -> bool:
 
 
 def _with_connection(cluster: Cluster, command: str) -> str:
-    tool, *words = command.split(" ")[1:]
-    return cluster.commands.line(tool, *words)
+    _, tool, rest = command.split(" ", 2)
+    return f"tidelog {tool} {cluster.commands.connection} {rest}"
 
 
 async def _health(cluster: Cluster, context: Context) -> tuple[Facts, int | None, int, tuple[tuple[str, str], ...]]:

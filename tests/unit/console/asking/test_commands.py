@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 
 from tidelog.console.asking.commands import Commands, operation_word
 from tidelog.model.acl import AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
@@ -70,3 +71,12 @@ def test_an_acl_as_the_tool_takes_it() -> None:
     user = AccessControlEntry(ResourceType.USER, "x", PatternType.LITERAL, "User:a", "*", AclOperation.ALL, PermissionType.ALLOW)
     assert COMMANDS.acl("--add", user) is None
     assert operation_word(AclOperation.READ) == "Read"
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    """An escape sequence would end a bracketed paste, and a line end would run what follows."""
+    line = Commands("h:1").delete_group("classic", "a'\x1b[201~\nrm -rf ~ \\ \x9b\u202e")
+    assert line.isprintable()
+    found = subprocess.run(["bash", "-c", f"printf %s {line.rpartition('--group ')[2]}"], capture_output=True, check=True)
+    assert found.stdout.decode() == "a'\x1b[201~\nrm -rf ~ \\ \x9b\u202e"
+    assert COMMANDS.produce("t", "\x1b[31m") is None
