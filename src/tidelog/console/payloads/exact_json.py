@@ -59,14 +59,26 @@ def _parts(value: Any, depth: int) -> Iterator[str]:
         yield json.dumps(value, ensure_ascii=False)
 
 
-def masked(value: Any, path: Sequence[str]) -> Any:
+def masked(value: Any, path: Sequence[str], depth: int = 0) -> Any:
     """The value with ``***`` at a path. A step ``*`` is every member; arrays are walked through without a step of their own.
 
-    A value that ends before the path does is masked, too."""
+    A value that ends before the path does is masked, too. ValueError when it is nested too deeply."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"it has more than {MAX_DEPTH} levels")
     if not path:
         return None if value is None else MASK
     if isinstance(value, list):
-        return [masked(each, path) for each in value]
+        return [masked(each, path, depth + 1) for each in value]
     if not isinstance(value, dict):
         return None if value is None else MASK  # where an object was expected: rather too much than too little
-    return {name: masked(each, path[1:]) if path[0] in ("*", name) else each for name, each in value.items()}
+    return {
+        name: each if (rest := behind(path, name)) is None else masked(each, rest, depth + 1) for name, each in value.items()
+    }
+
+
+def behind(path: Sequence[str], name: str) -> Sequence[str] | None:
+    """What of a path lies inside of a member; None when the path does not lead there. A name with dots takes several steps."""
+    if path[0] in ("*", name):
+        return path[1:]
+    steps = name.count(".") + 1
+    return path[steps:] if steps > 1 and ".".join(path[:steps]) == name else None

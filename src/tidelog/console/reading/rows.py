@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from tidelog.console.access.rights import Access
 from tidelog.console.filters.evaluation import Part, Subject, Test
 from tidelog.console.payloads.decoding import Payload, decode, masked, masked_text, whole_text
+from tidelog.console.payloads.exact_json import behind
 from tidelog.console.payloads.framed import Schemas
 from tidelog.console.reading.scanning import Seen
 from tidelog.records.compression import Codec
@@ -132,7 +133,7 @@ def _part(data: bytes | None, paths: Paths, schemas: Schemas | None) -> Part:
 
 def _of_header(paths: Paths, name: str) -> Paths:
     """The paths inside of one header's value: of ``headers.NAME.x`` the rest behind the name."""
-    return tuple(path[1:] if path else path for path in paths if not path or path[0] in ("*", name))
+    return tuple(tuple(rest) for path in paths if (rest := behind(path, name) if path else path) is not None)
 
 
 def _name(name: str | bytes) -> str:

@@ -48,3 +48,22 @@ def test_a_value_that_ends_early_is_masked_too() -> None:
     assert masked(loads('{"card":"4111"}'), ("card", "number")) == {"card": MASK}
     assert masked(loads('"a@b.c"'), ("mail",)) == MASK
     assert masked(loads('["a@b.c"]'), ("mail",)) == [MASK]
+
+
+@pytest.mark.parametrize("levels", [300, 600, 900])
+@pytest.mark.parametrize("form", ["[{}]", '{{"a":{}}}'])
+def test_masks_refuse_what_is_too_deep(levels: int, form: str) -> None:
+    before, after = form.format("|").split("|")
+    deep = before * levels + "1" + after * levels
+    with pytest.raises(ValueError, match="deep|levels"):
+        dumps(masked(loads(deep), ("a",) * 1000))
+
+
+def test_a_name_with_dots_is_found_by_its_dots() -> None:
+    value = loads('{"card.number":"4","card":{"number":"5","number.old":"6"},"card.x":1}')
+    assert masked(value, ("card", "number")) == {
+        "card.number": MASK,
+        "card": {"number": MASK, "number.old": "6"},
+        "card.x": "1",
+    }
+    assert masked(value, ("card", "number", "old"))["card"]["number.old"] == MASK
