@@ -18,6 +18,7 @@ from tidelog.console.payloads.framed import Refused
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000
+MAX_DECIMAL_BYTES: Final = 1024
 MAX_VARINT_BITS: Final = 63
 _FLOAT, _DOUBLE = Struct("<f"), Struct("<d")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -157,7 +158,7 @@ def _logical(schema: Any, raw: Any) -> Any:
     """The value that a logical type means; the raw one for types that are not known, and beyond the calendar."""
     kind = schema.get("logicalType", "")
     if kind == "decimal" and isinstance(raw, bytes):
-        return str(Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-schema.get("scale", 0)))
+        return _decimal(raw, schema.get("scale", 0))
     if kind == "date" and isinstance(raw, int):
         return _instant(raw * 86_400, 0, 1)[:10] or raw
     name, _, unit = kind.rpartition("-")
@@ -175,6 +176,14 @@ def _logical(schema: Any, raw: Any) -> Any:
         case "timestamp":
             return text + "Z"
     return raw
+
+
+def _decimal(raw: bytes, scale: int) -> Any:
+    """All digits, whatever the precision of arithmetic is; the bytes where there are too many."""
+    if len(raw) > MAX_DECIMAL_BYTES or not 0 <= scale <= MAX_DECIMAL_BYTES:
+        return _json(raw)
+    sign, digits, _ = Decimal(int.from_bytes(raw, "big", signed=True)).as_tuple()
+    return str(Decimal((sign, digits, -scale)))
 
 
 def _instant(seconds: int, part: int, per_second: int) -> str:

@@ -143,3 +143,11 @@ def test_any_bytes_are_json_or_refused(body: bytes) -> None:
     read = reader(json.dumps(PERSON), [json.dumps(ADDRESS)])
     with suppress(Refused):
         json.loads(read(body))
+
+
+def test_decimals_keep_all_their_digits() -> None:
+    schema = json.dumps({"type": "bytes", "logicalType": "decimal", "precision": 60, "scale": 2})
+    number = 10**50 + 1
+    size = 22
+    body = bytes([2 * size]) + number.to_bytes(size, "big", signed=True)
+    assert reader(schema)(body) == f'"{str(number)[:-2]}.01"'
