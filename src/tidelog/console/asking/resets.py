@@ -11,6 +11,8 @@ from tidelog.console.asking.plans import PlanRow
 from tidelog.console.reading.fetching import Bounds
 
 EARLIEST, LATEST, OFFSET, TIME, SHIFT = "earliest", "latest", "offset", "time", "shift"
+LAST_MS = 253_402_300_799_999
+"""The end of the year 9999."""
 KINDS = (EARLIEST, LATEST, OFFSET, TIME, SHIFT)
 
 
@@ -30,6 +32,8 @@ class Target:
                 return ["--to-offset", str(self.value)]
             case "shift":
                 return ["--shift-by", str(self.value)]
+        if self.value > LAST_MS:
+            return ["--to-latest"]  # no record is younger
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.value)
         return ["--to-datetime", when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}"]
 

@@ -220,6 +220,8 @@ def _pattern(pattern: str, ignore_case: bool) -> Callable[[Any], bool]:
     options.case_sensitive = not ignore_case
     try:
         found = re2.compile(pattern, options)
+    except UnicodeEncodeError:
+        raise FilterError("the pattern has half a surrogate, which is no text", 0) from None
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
         raise FilterError(f"the pattern cannot be used: {reason}", 0) from None

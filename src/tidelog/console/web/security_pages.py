@@ -156,6 +156,8 @@ _DRY_RUN: Final = {"dry_run": Param(flag, required=True)}
 def _entry(found: Any) -> AccessControlEntry:
     if not isinstance(found, dict):
         raise ValueError("an ACL is an object")
+    for each in found.values():
+        text()(each)
     return entry_of(found)
 
 

@@ -53,6 +53,8 @@ def text(longest: int = MAX_NAME, *, least: int = 0) -> Parse:
     def parse(found: Any) -> str:
         if not isinstance(found, str):
             raise ValueError("it must be a text")
+        if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
+            raise ValueError("half a surrogate is no Unicode")
         if not least <= len(found) <= longest:
             raise ValueError(f"it must have {least} to {longest} characters")
         return found

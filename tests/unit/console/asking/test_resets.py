@@ -48,3 +48,8 @@ def test_flags_of_the_command() -> None:
     assert Target("time", 1_764_309_600_123).flags() == ["--to-datetime", "2025-11-28T06:00:00.123"]
     assert Target("shift", -3).flags() == ["--shift-by", "-3"]
     assert Target("earliest").flags() == ["--to-earliest"]
+
+
+def test_a_time_beyond_the_calendar_has_flags_too() -> None:
+    assert Target("time", 253_402_300_799_999).flags() == ["--to-datetime", "9999-12-31T23:59:59.999"]
+    assert Target("time", 2**63 - 1).flags() == ["--to-latest"]

@@ -106,3 +106,8 @@ def test_not_is_the_opposite(value: object) -> None:
     text = json.dumps(value)
     assert takes("value.a == 1", text) is not takes("not value.a == 1", text)
     assert takes("value.a == 1", text) is not takes("value.a != 1", text)
+
+
+def test_a_pattern_that_is_no_text_is_refused() -> None:
+    with pytest.raises(FilterError):
+        compiled('value matches "\\ud800"', 0)

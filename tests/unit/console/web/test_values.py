@@ -97,3 +97,8 @@ def test_any_body_is_typed_or_refused(body: dict[str, Any]) -> None:
     except ValueError:
         return
     assert set(found) == set(known)
+
+
+def test_half_a_surrogate_is_no_text() -> None:
+    with pytest.raises(ValueError, match="Unicode"):
+        text()("a\ud800")
