@@ -18,6 +18,9 @@ from tidelog.console.payloads.framed import Refused
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000
+VALUES_OF_NOTHING: Final = 1000
+VALUES_PER_BYTE: Final = 8
+"""Nulls and empty records take no bytes: eight bytes may claim an array of 100,000 of them, in each of millions of records."""
 MAX_DECIMAL_BYTES: Final = 1024
 MAX_VARINT_BITS: Final = 63
 _FLOAT, _DOUBLE = Struct("<f"), Struct("<d")
@@ -57,13 +60,14 @@ class _Values:
         self._body = body
         self._named = named
         self._count = 0
+        self._most = min(MAX_VALUES, VALUES_OF_NOTHING + VALUES_PER_BYTE * len(body))
         self.position = 0
 
     def read(self, schema: Any, depth: int) -> Any:
         """A value of JSON. Refused."""
         self._count += 1
-        if depth > MAX_DEPTH or self._count > MAX_VALUES:
-            raise Refused(f"it has more than {MAX_DEPTH} levels or {MAX_VALUES} values")
+        if depth > MAX_DEPTH or self._count > self._most:
+            raise Refused(f"it has more than {MAX_DEPTH} levels or {self._most} values")
         if isinstance(schema, list):
             branch = self._long()
             if not 0 <= branch < len(schema):

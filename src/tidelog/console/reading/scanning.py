@@ -29,7 +29,8 @@ class Seen(NamedTuple):
 
 
 class Scan:
-    """The batches of one answer, from ``begin`` on, and below ``stop``. Iterate it; then ``next_offset`` is where to fetch next.
+    """The batches of one answer, from ``begin`` on, and below ``stop``. Iterate it, wholly or in part;
+    then ``next_offset`` is where to fetch next.
 
     ``stable``: the last stable offset; transactions behind it are open. ``aborted``: as in ``PartitionRead``. ``problems``:
     (offset, text) of batches that cannot be read; they are skipped.
@@ -83,7 +84,10 @@ class Scan:
                     self._aborted.discard(header.producer_id)
                 if self._stop is not None and record.offset >= self._stop:
                     return
+                if not header.base_offset <= record.offset <= header.last_offset:
+                    raise CorruptBatch(f"it has a record with the offset {record.offset}")
                 if record.offset >= self._begin:
+                    self.next_offset = max(self.next_offset, record.offset + 1)
                     yield Seen(
                         self._partition,
                         record.offset,

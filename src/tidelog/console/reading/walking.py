@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from tidelog.client.calls import Call
 from tidelog.console.reading.fetching import READ_COMMITTED, READ_UNCOMMITTED, Bounds, PartitionRead, fetch
+from tidelog.console.reading.looking import Look
 from tidelog.console.reading.rows import Row, View
 from tidelog.console.reading.scanning import Scan
 from tidelog.model.errors import ErrorCode
@@ -28,6 +29,8 @@ LARGE_ROUND: Final = 32 << 20
 PROGRESS_S: Final = 0.4
 FAR_BEHIND: Final = 8192
 """Records: a tail that is further behind goes to the end, and counts what it leaves out."""
+KEPT_ROWS: Final = 500
+"""Rows of one answer that a tail looks at; of more the newest."""
 GROWTH: Final = 4
 MOST_STALLS: Final = 3
 """Rounds without any record until a partition is given up."""
@@ -139,7 +142,7 @@ class Walk:
         """Refill the buffers of these partitions by one step back; whether a row was found. None, and nothing is changed, when
         the budget ended meanwhile."""
         windows = {index: (max(self._start(index), sides[index].at - chunk), sides[index].at) for index in due}
-        found = await self._window(windows, limit)
+        found = await self._window(windows, _share(limit, sides))
         if found is None:
             return None
         for index, (low, _) in windows.items():
@@ -150,17 +153,18 @@ class Walk:
                 side.done = low
         return any(rows for rows, _ in found.values())
 
-    async def _window(self, windows: Mapping[int, tuple[int, int]], limit: int) -> dict[int, tuple[deque[Row], bool]] | None:
-        """The last ``limit`` rows of each window, and whether these are all. None when the budget ends before."""
-        found: dict[int, deque[Row]] = {index: deque(maxlen=limit) for index in windows}
+    async def _window(self, windows: Mapping[int, tuple[int, int]], most: int) -> dict[int, tuple[deque[Row], bool]] | None:
+        """The last ``most`` rows of each window, and whether these are all. None when the budget ends before."""
+        found: dict[int, deque[Row]] = {index: deque(maxlen=most) for index in windows}
         counts = dict.fromkeys(windows, 0)
         positions = {index: low for index, (low, _) in windows.items()}
         stalls = 0
         while positions and stalls < MOST_STALLS:
             moved = False
-            for index, (rows, at) in (await self._step(positions, {each: windows[each][1] for each in positions})).items():
-                found[index].extend(rows)
-                counts[index] += len(rows)
+            stops = {each: windows[each][1] for each in positions}
+            for index, (look, at) in (await self._step(positions, stops, most, last=True)).items():
+                found[index].extend(look.rows)
+                counts[index] += look.wanted
                 moved |= at > positions[index]
                 positions[index] = at
             positions = {index: at for index, at in positions.items() if at < windows[index][1] and index not in self._gone}
@@ -199,13 +203,14 @@ class Walk:
     async def _ahead(self, sides: Mapping[int, _Side], due: Iterable[int], limit: int) -> bool:
         """Refill the buffers of these partitions by one Fetch; whether any went on."""
         positions = {index: sides[index].at for index in due}
+        stops = {each: self._end_of(each) for each in positions}
         moved = False
-        for index, (rows, at) in (await self._step(positions, {each: self._end_of(each) for each in positions})).items():
+        for index, (look, at) in (await self._step(positions, stops, _share(limit, sides), last=False)).items():
             side = sides[index]
             moved |= at > side.at
-            side.at = at if len(rows) <= limit else rows[limit].offset
-            side.rows = deque(rows[:limit])
-            if not rows:
+            side.at = at
+            side.rows = look.rows
+            if not look.rows:
                 side.done = at
         return moved or any(index in self._gone for index in positions)
 
@@ -219,8 +224,9 @@ class Walk:
             rows: list[Row] = []
             left_out = 0
             for index, read in reads.items():
-                found, at = await self._scanned(index, read, positions[index], None)
-                rows += found
+                look, at = await self._scanned(index, read, positions[index], None, Look(self._view, KEPT_ROWS, last=True))
+                rows += look.rows
+                left_out += look.wanted - len(look.rows)
                 behind = read.high_watermark - at
                 if behind > FAR_BEHIND:
                     left_out += behind
@@ -243,10 +249,15 @@ class Walk:
             return []
         return [index for index, side in sides.items() if not side.rows and index not in self._gone and more(index, side)]
 
-    async def _step(self, positions: Mapping[int, int], stops: Mapping[int, int]) -> dict[int, tuple[list[Row], int]]:
-        """One Fetch for each leader: the rows below the stops, and where to continue."""
+    async def _step(
+        self, positions: Mapping[int, int], stops: Mapping[int, int], most: int, *, last: bool
+    ) -> dict[int, tuple[Look, int]]:
+        """One Fetch for each leader: a look at what is below the stops, and where to continue. ``most``, ``last``: as in Look."""
         reads = await self._fetch(positions, self._topic.bounds, 0)
-        return {index: await self._scanned(index, read, positions[index], stops[index]) for index, read in reads.items()}
+        return {
+            index: await self._scanned(index, read, positions[index], stops[index], Look(self._view, most, last=last))
+            for index, read in reads.items()
+        }
 
     async def _fetch(self, positions: Mapping[int, int], bounds: Mapping[int, Bounds], wait_ms: int) -> dict[int, PartitionRead]:
         """Below the last stable offset what is committed is read so, because only then the broker names aborted transactions."""
@@ -289,16 +300,20 @@ class Walk:
         self._problems.append({"kind": "problem", "partition": index, "error": f"{read.error.name}: {read.error.text}"})
         return False
 
-    async def _scanned(self, index: int, read: PartitionRead, begin: int, stop: int | None) -> tuple[list[Row], int]:
-        """The wanted rows below ``stop``, and where to continue. Off the loop: decompression and filters take time."""
+    async def _scanned(self, index: int, read: PartitionRead, begin: int, stop: int | None, look: Look) -> tuple[Look, int]:
+        """The look, done, and where to continue. Off the loop: decompression and filters take time."""
         if not read.records:
-            return [], begin
+            return look, begin
         stable = self._topic.bounds[index].stable if stop is not None else read.last_stable_offset
         scan = Scan(index, read.records, begin, begin if stable is None else stable, read.aborted, stop)
-        rows, seen = await asyncio.to_thread(_rows_of, scan, self._view)
-        self._budget.scanned += seen
+        try:
+            await asyncio.to_thread(look.through, scan)
+        except BaseException:
+            look.left = True  # the thread goes on without its reader, but not for long
+            raise
+        self._budget.scanned += look.seen
         self._problems += [{"kind": "problem", "partition": index, "error": text} for _, text in scan.problems]
-        return rows, scan.next_offset if stop is None else min(stop, scan.next_offset)
+        return look, scan.next_offset if stop is None else min(stop, scan.next_offset)
 
     def _start(self, index: int) -> int:
         return self._topic.bounds[index].start or 0
@@ -353,14 +368,9 @@ def cursor_offsets(text: str, direction: str) -> dict[int, int]:
     return found
 
 
-def _rows_of(scan: Scan, view: View) -> tuple[list[Row], int]:
-    rows, seen = [], 0
-    for each in scan:
-        seen += 1
-        row = view.row(each)
-        if row is not None:
-            rows.append(row)
-    return rows, seen
+def _share(limit: int, sides: Mapping[int, _Side]) -> int:
+    """Rows that one of these partitions may hold, so that all together hold few more than the page has."""
+    return min(limit, max(SMALLEST_CHUNK, -(-2 * limit // len(sides))))
 
 
 def _newest(side: _Side) -> tuple[int, int]:

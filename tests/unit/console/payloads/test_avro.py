@@ -151,3 +151,10 @@ def test_decimals_keep_all_their_digits() -> None:
     size = 22
     body = bytes([2 * size]) + number.to_bytes(size, "big", signed=True)
     assert reader(schema)(body) == f'"{str(number)[:-2]}.01"'
+
+
+def test_a_few_bytes_claim_few_values() -> None:
+    nulls = reader(json.dumps({"type": "array", "items": "null"}))
+    assert json.loads(nulls(b"\xd0\x0f\x00")) == [None] * 1000
+    with pytest.raises(Refused, match="values"):
+        nulls(b"\xc0\x9a\x0c\x00")
