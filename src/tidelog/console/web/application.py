@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from tidelog.console.access.rights import EVERYTHING, Access, Right
 from tidelog.console.access.sessions import Session
 from tidelog.console.web.answers import json_response, problem_response, wrapped
+from tidelog.console.web.audit import asked, outcome_of
 from tidelog.console.web.context import COOKIE, Context, State
 from tidelog.console.web.problems import Problem, problem_of
 from tidelog.console.web.routing import Route, Routes
@@ -102,7 +103,7 @@ class Application:
         if request.headers.get("sec-fetch-site", "same-origin") not in _OWN_PAGES:
             raise Problem(403, "the request comes from a page of another site")
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        if origin is not None and origin_name(origin) != request.headers.get("host"):
             raise Problem(403, "the request comes from a page of another origin")
 
     def _check_csrf(self, request: Request, session: Session | None) -> None:
@@ -135,7 +136,7 @@ class Application:
             self._check_right(route, context)
             async with asyncio.timeout(LONGEST_S):
                 found = await route.handler(context)
-            self._note(route, context, "done")
+            self._note(route, context, *outcome_of(found))
             if isinstance(found, Response):
                 return found
             return json_response(wrapped(found, self._state.now_ms()), accepts_gzip=accepts_gzip(request))
@@ -210,8 +211,17 @@ class Application:
             route=route.path,
             cluster=context.segments.get("c"),
             name=None if route.name is None else self._name(route, context),
+            asked=asked(context.body),
             detail=detail,
         )
+
+
+def origin_name(origin: str) -> str:
+    """The name and port in an Origin header; empty where it has none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def accepts_gzip(request: Request) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+from tidelog.console.asking.acl_rows import described
 from tidelog.console.reading.rows import instant
+from tidelog.model.acl import AccessControlEntry
 
+MOST_NOTED: Final = 4000
+"""Characters of what a change was to do."""
+_NOT_NOTED: Final = frozenset({"dry_run", "confirm", "key", "value", "headers"})
 _log = logging.getLogger("tidelog.console.audit")
 
 
@@ -30,6 +35,27 @@ class Audit:
             **{name: fact for name, fact in facts.items() if fact is not None},
         }
         self._write(json.dumps(event, ensure_ascii=True, separators=(",", ":")))
+
+
+def asked(body: Mapping[str, Any]) -> str | None:
+    """What a change was to do, as JSON: the body without what a record carries. None where the path says it all."""
+    left = {name: each for name, each in body.items() if name not in _NOT_NOTED and each not in (None, [], {})}
+    if not left:
+        return None
+    text = json.dumps(left, ensure_ascii=True, separators=(",", ":"), default=_described)
+    return text if len(text) <= MOST_NOTED else text[:MOST_NOTED] + "..."
+
+
+def outcome_of(answer: Any) -> tuple[str, str | None]:
+    """``done``, or ``failed`` with the parts of a change that were refused."""
+    failed = answer.get("failed") if isinstance(answer, dict) else None
+    if not failed:
+        return "done", None
+    return "failed", "; ".join(f"{each['what']}: {each['error']}" for each in failed)[:MOST_NOTED]
+
+
+def _described(value: Any) -> str:
+    return described(value) if isinstance(value, AccessControlEntry) else str(value)
 
 
 def to_file(path: str) -> Callable[[str], None]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.unit.console.web.browser import Browser, console, users
@@ -107,3 +109,35 @@ def test_changes_and_refusals_are_audited() -> None:
     assert len(seen) == 1
     for part in ('"action":"change"', '"outcome":"refused"', '"name":"orders"', '"cluster":"main"', '"address":"127.0.0.1"'):
         assert part in seen[0]
+
+
+def test_an_origin_that_is_none_is_refused() -> None:
+    async def job(browser: Browser) -> None:
+        reply = await browser.ask("GET", "api/v1/session", headers={"origin": "http://["})
+        assert reply.status == 403
+
+    console(NOWHERE, job)
+
+
+def test_the_audit_says_what_was_asked_for() -> None:
+    seen: list[str] = []
+
+    async def job(browser: Browser) -> None:
+        await browser.post("clusters/main/transaction/terminate", {"id": "tx-1", "dry_run": False, "confirm": "tx-1"})
+        value = {"encoding": "text", "data": "secret"}
+        await browser.post("clusters/main/topics/orders/records", {"partition": 3, "value": value, "dry_run": False})
+        row = dict.fromkeys(("resource", "name"), "topic") | {
+            "pattern": "literal",
+            "principal": "User:ann",
+            "host": "*",
+            "operation": "read",
+            "permission": "allow",
+        }
+        await browser.post("clusters/main/acls", {"entries": [row], "dry_run": False})
+
+    console(NOWHERE, job, seen=seen, read_only=True)
+    assert [json.loads(each)["asked"] for each in seen] == [
+        '{"id":"tx-1"}',
+        '{"partition":3}',
+        '{"entries":["allow User:ann from * to read topic topic"]}',
+    ]
