@@ -30,6 +30,8 @@ OF_SHARE_GROUPS: Final = (EARLIEST, LATEST, TIME)
 async def reset(context: Context) -> dict[str, Any]:
     """Move offsets. A group must have no members; the preview says who is alive."""
     cluster, body = context.cluster, context.body
+    for each in body["topics"] or ():
+        context.demand(Right.VIEW, About.TOPIC, each["topic"])  # the preview shows where its log begins and ends
     found = await _fresh(context)
     kind = found.group.kind
     target = _target(body["to"], kind)

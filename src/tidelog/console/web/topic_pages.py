@@ -28,6 +28,7 @@ MOST_FACTS: Final = 50
 MOST_GROUPS: Final = 500
 AT_ONCE: Final = 20
 FACTS_MS: Final = 5_000
+_GROUP: Final = "group "
 
 
 async def topics(context: Context) -> Answer:
@@ -170,7 +171,10 @@ async def topic_groups(context: Context) -> Answer:
     cluster, name = context.cluster, context.segments["t"]
     kept = await cluster.shared.get(("groups of", name), FACTS_MS, lambda: _groups_of(cluster, name))
     rows, partial = kept.value
-    return Answer([row for row in rows if context.sees(About.GROUP, row["id"])], kept.at_ms, partial)
+    shown = tuple(
+        (what, error) for what, error in partial if not what.startswith(_GROUP) or context.sees(About.GROUP, what[len(_GROUP) :])
+    )
+    return Answer([row for row in rows if context.sees(About.GROUP, row["id"])], kept.at_ms, shown)
 
 
 async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]:
@@ -189,7 +193,7 @@ async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]]
             try:
                 lag, here = await _lag_on(cluster, found, topic, indexes, limits)
             except Exception as error:
-                partial.append((f"group {found.group_id}", error_text(error)))
+                partial.append((f"{_GROUP}{found.group_id}", error_text(error)))
                 return None
         return {"id": found.group_id, "type": found.kind, "state": found.state, "lag": lag} if here else None
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.unit.console.web.browser import Browser, console
+from tests.unit.console.web.browser import Browser, console, users
 from tidelog.client import AdminClient
+from tidelog.console.web import group_changes
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.testing import Broker
 
 GROUP = "clusters/main/group/"
@@ -139,3 +142,37 @@ def test_share_groups_are_reset_with_their_own_request(broker: Broker) -> None:
         assert (await browser.get("clusters/main/group", id="workers")).data["offsets"][0]["committed"] == "10"
 
     console(broker.bootstrap_servers, job)
+
+
+def test_a_reset_shows_no_offsets_of_topics_that_the_user_may_not_see(broker: Broker) -> None:
+    broker.create_topic("hidden")
+
+    async def job(browser: Browser) -> None:
+        async with AdminClient(broker.bootstrap_servers) as admin:
+            await admin.groups.commit("orders-1", {("orders", 0): 4})
+        await browser.login("ann")
+        body = {"id": "orders-1", "to": {"kind": "latest"}, "topics": [{"topic": "orders", "partitions": None}], "dry_run": True}
+        assert (await browser.post(GROUP + "reset", body)).status == 200
+        for topic in ("hidden", "not-there"):
+            body["topics"] = [{"topic": topic, "partitions": None}]
+            assert (await browser.post(GROUP + "reset", body)).status == 403
+
+    console(broker.bootstrap_servers, job, users=users(ann=["orders"]))
+
+
+def test_a_change_that_failed_in_part_is_audited_as_failed(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    async def refused(*_: Any) -> Any:
+        return {("orders", 0): KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
+
+    monkeypatch.setattr(group_changes, "_moved", refused)
+
+    async def job(browser: Browser) -> None:
+        await commit(broker)
+        assert (await reset(browser, False, "earliest"))["failed"]
+
+    console(broker.bootstrap_servers, job, seen=seen)
+    found = json.loads(seen[0])
+    assert found["outcome"] == "failed"
+    assert found["detail"].startswith("orders-0: ")
