@@ -23,6 +23,7 @@ class Session:
     csrf: str = field(repr=False)
     began_ms: int
     used_ms: int
+    ended: bool = False
 
 
 class Sessions:
@@ -36,7 +37,7 @@ class Sessions:
         session = Session(user, csrf, now_ms, now_ms)
         self._by_digest[_digest(token)] = session
         while len(self._by_digest) > MAX_SESSIONS:
-            self._by_digest.popitem(last=False)
+            self._by_digest.popitem(last=False)[1].ended = True
         return session
 
     def find(self, token: str | None, now_ms: int) -> Session | None:
@@ -54,9 +55,15 @@ class Sessions:
         self._by_digest.move_to_end(digest)
         return session
 
+    def is_over(self, session: Session | None, now_ms: int) -> bool:
+        """Whether a stream that a session began has to end with it; without login it has none."""
+        return session is not None and (session.ended or now_ms - session.began_ms > LONGEST_MS)
+
     def end(self, token: str | None) -> None:
         """The token is worth nothing any more."""
-        self._by_digest.pop(_digest(token or ""), None)
+        found = self._by_digest.pop(_digest(token or ""), None)
+        if found is not None:
+            found.ended = True
 
 
 class Guesses:

@@ -71,9 +71,7 @@ def masked(value: Any, path: Sequence[str], depth: int = 0) -> Any:
         return [masked(each, path, depth + 1) for each in value]
     if not isinstance(value, dict):
         return None if value is None else MASK  # where an object was expected: rather too much than too little
-    return {
-        name: each if (rest := behind(path, name)) is None else masked(each, rest, depth + 1) for name, each in value.items()
-    }
+    return {name: each if (rest := behind(path, name)) is None else masked(each, rest, depth + 1) for name, each in value.items()}
 
 
 def behind(path: Sequence[str], name: str) -> Sequence[str] | None:

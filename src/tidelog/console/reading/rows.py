@@ -16,7 +16,7 @@ from tidelog.console.reading.scanning import Seen
 from tidelog.records.compression import Codec
 
 HEADER_BYTES: Final = 1024
-"""Of each header's value that are shown."""
+"""Of each header's name and value that are shown."""
 MAX_HEADERS: Final = 100
 NO_TIMESTAMP: Final = -1
 
@@ -90,7 +90,10 @@ class View:
             "key": _payload(seen.key, "hex" if control else self.key, self.cut, hidden.key, self.schemas),
             "value": _payload(seen.value, "hex" if control else self.value, self.cut, hidden.value, self.schemas),
             "headers": [
-                {"name": _name(name), "value": _payload(value, "auto", HEADER_BYTES, _of_header(hidden.headers, _name(name)))}
+                {
+                    "name": _name(name)[:HEADER_BYTES],
+                    "value": _payload(value, "auto", HEADER_BYTES, _of_header(hidden.headers, _name(name))),
+                }
                 for name, value in seen.headers[:MAX_HEADERS]
             ],
             "size": len(seen.key or b"") + len(seen.value or b"") + sum(len(value or b"") for _, value in seen.headers),

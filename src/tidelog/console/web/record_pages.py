@@ -160,6 +160,8 @@ async def _stream(
             yield {"kind": "problem", "partition": index, "error": each.error or "it has no leader"}
     try:
         async for line in _lines(context, walk, begin):
+            if context.state.sessions.is_over(context.session, context.state.now_ms()):
+                raise Problem(401, "the session is over: log in again")
             shown.records += line["kind"] == "record"
             yield line
         shown.outcome = "done"
@@ -298,15 +300,21 @@ async def _look(context: Context, found: TopicState, index: int, offset: int) ->
     if read.error:
         raise Problem(502, f"{read.error.name}: {read.error.text}", code=read.error)
     scan = Scan(index, read.records, offset, limits.stable or 0, read.aborted)
+    at, following = await asyncio.to_thread(_at_and_behind, scan, offset)
+    if following is None and scan.problems:
+        raise Problem(502, scan.problems[0][1])
+    return limits, at, scan.next_offset if following is None else following
+
+
+def _at_and_behind(scan: Scan, offset: int) -> tuple[Seen | None, int | None]:
+    """The record at the offset, and the offset of the next one. It takes time where a batch was compressed well."""
     at: Seen | None = None
     for seen in scan:
         if seen.offset == offset:
             at = seen
         elif seen.offset > offset:
-            return limits, at, seen.offset
-    if scan.problems:
-        raise Problem(502, scan.problems[0][1])
-    return limits, at, scan.next_offset
+            return at, seen.offset
+    return at, None
 
 
 def _missing(offset: int, limits: Bounds, following: int | None) -> str:

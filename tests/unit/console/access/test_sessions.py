@@ -67,3 +67,13 @@ def test_names_that_were_guessed_are_bounded() -> None:
     for number in range(MAX_NAMES + FREE_FAILURES):
         guesses.failed(f"n{number}", 0)
     assert guesses.wait_ms("n0", 0) == 0
+
+
+def test_a_session_that_ended_stays_over() -> None:
+    sessions = Sessions()
+    session = sessions.begin("t", "ann", "c", 0)
+    assert not sessions.is_over(session, IDLE_MS + 1)
+    assert sessions.is_over(session, LONGEST_MS + 1)
+    sessions.end("t")
+    assert sessions.is_over(session, 0)
+    assert not sessions.is_over(None, 0)

@@ -81,7 +81,9 @@ def test_any_bytes_are_json_or_refused(data: bytes) -> None:
         json.loads(as_json(data))
 
 
-@pytest.mark.parametrize("key", [b"\x81" * 30 + b"\x80" + b"\x00" * 30, b"\x91\xa1a", b"\xd4\x05\x01"], ids=["maps", "array", "extension"])
+@pytest.mark.parametrize(
+    "key", [b"\x81" * 30 + b"\x80" + b"\x00" * 30, b"\x91\xa1a", b"\xd4\x05\x01"], ids=["maps", "array", "extension"]
+)
 def test_keys_that_are_no_scalars_are_refused(key: bytes) -> None:
     """Written as JSON inside of JSON their quotes double at each level: 61 bytes would become gigabytes."""
     with pytest.raises(NotMessagePack, match="key"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -195,3 +196,49 @@ def test_masked_parts_are_nowhere(broker: Broker) -> None:
     found = json.loads(roles)
     found["roles"]["reader"] = [{"rights": ["view", "payload"], "topics": ["*"]}]
     console(broker.bootstrap_servers, job, users=(json.dumps(found), name))
+
+
+def test_names_of_headers_are_cut_like_their_values(broker: Broker) -> None:
+    broker.produce("orders", Message(b"v", headers={"n" * 100_000: b"x"}))
+
+    async def job(browser: Browser) -> None:
+        (found,) = [line for line in await browser.stream(RECORDS) if line["kind"] == "record"]
+        assert found["headers"][0]["name"] == "n" * 1024
+        assert found["size"] == 2
+
+    console(broker.bootstrap_servers, job)
+
+
+def test_a_header_with_dots_in_its_name_is_masked(broker: Broker) -> None:
+    broker.create_topic("people")
+    broker.produce("people", Message(b"{}", headers={"app.auth": b"token-1", "app": b"ok"}))
+    text, name = users(vera=["orders"])
+    found = json.loads(text)
+    found["roles"]["orders"][0]["topics"] = ["*"]
+    found["masks"] = [{"topics": ["people"], "paths": ["headers.app.auth"]}]
+
+    async def job(browser: Browser) -> None:
+        await browser.login("vera")
+        assert "token-1" not in (await browser.get("clusters/main/topics/people/records")).text
+
+    console(broker.bootstrap_servers, job, users=(json.dumps(found), name))
+
+
+def test_a_stream_ends_with_its_session(broker: Broker) -> None:
+    async def job(browser: Browser) -> None:
+        await browser.login("ann")
+        cookies, csrf = dict(browser.cookies), browser.csrf
+
+        def until(line: dict[str, Any]) -> bool:
+            if line["kind"] == "begin":
+                other = Browser(browser.application, cookies=cookies, csrf=csrf)
+                leaving.append(asyncio.ensure_future(other.post("logout", {})))
+                leaving[0].add_done_callback(lambda _: broker.produce("orders", "secret"))
+            return line["kind"] == "record"
+
+        leaving: list[Any] = []
+        lines = await browser.stream(RECORDS, until, mode="tail")
+        assert offsets(lines) == []
+        assert (lines[-1]["kind"], lines[-1]["reason"]) == ("end", "failed")
+
+    console(broker.bootstrap_servers, job, users=users(ann=["admin"]))
