@@ -55,7 +55,7 @@ def test_a_value_that_ends_early_is_masked_too() -> None:
 def test_masks_refuse_what_is_too_deep(levels: int, form: str) -> None:
     before, after = form.format("|").split("|")
     deep = before * levels + "1" + after * levels
-    with pytest.raises(ValueError, match="deep|levels"):
+    with pytest.raises(ValueError, match=r"nested|levels"):
         dumps(masked(loads(deep), ("a",) * 1000))
 
 
