@@ -149,13 +149,15 @@ def server(options: Options) -> Any:
     """A uvicorn server that is not running yet. ConfigError."""
     import uvicorn
 
+    from tidelog.console.web.connections import Connection
+
     host, port = checked(options)
     return uvicorn.Server(
         uvicorn.Config(
             application(options),
             host=host.strip("[]"),
             port=port,
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="on",
             log_level="warning",
