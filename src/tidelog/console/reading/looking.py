@@ -28,7 +28,7 @@ class Look:
         """Rows, with those that were not kept."""
         self.seen = 0
         self.left = False
-        """Set from the loop when nobody wants the rows any more."""
+        """Set from the loop when the reader of the rows is gone."""
 
     def through(self, scan: Scan) -> None:
         size = 0
