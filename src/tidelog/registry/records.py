@@ -17,6 +17,7 @@ from tidelog.registry.guid import guid_of
 from tidelog.registry.model import AVRO, GLOBAL, MAX_VERSION, Reference, Schema, Version, compact
 
 TENANT = "default"
+_CONFIG_TEXTS = frozenset({"alias", "compatibilityGroup", "compatibilityLevel", "compatibilityPolicy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,7 @@ def _read(key: dict[str, Any], value: dict[str, Any] | None) -> Entry | Unreadab
         return ContextEntry(_text(key["context"]), value is None)
     subject = _text(key.get("subject") or GLOBAL)
     if kind == "CONFIG":
-        return ConfigEntry(
-            subject, None if value is None else {k: v for k, v in value.items() if k != "subject" and v is not None}
-        )
+        return ConfigEntry(subject, None if value is None else _config(value))
     if kind == "MODE":
         return ModeEntry(subject, None if value is None else _text(value["mode"]).upper())
     if not subject:
@@ -201,6 +200,17 @@ def _read_schema(subject: str, number: int, value: dict[str, Any] | None) -> Ent
         contracts.rule_set_text(value.get("ruleSet"), check=False),
     )
     return SchemaEntry(Version(subject, number, _number(value["id"]), schema, value.get("deleted") is True))
+
+
+def _config(value: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a config. TypeError, AttributeError, RegistryError for values that could not be acted upon."""
+    found = {name: each for name, each in value.items() if name != "subject" and each is not None}
+    for name in _CONFIG_TEXTS & found.keys():
+        _text(found[name])
+    for kind in ("default", "override"):
+        metadata = contracts.metadata_text(found.get(f"{kind}Metadata"))
+        guid_of(Schema(AVRO, "", (), metadata, contracts.rule_set_text(found.get(f"{kind}RuleSet"), check=False)))
+    return found
 
 
 def _text(value: Any) -> str:

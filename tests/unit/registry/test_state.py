@@ -80,6 +80,9 @@ def test_a_record_with_values_that_cannot_be_is_skipped(value: bytes) -> None:
     [
         (b'{"keytype":"SCHEMA","subject":"s","version":1e999}', b'{"id":1,"schema":"x"}'),
         (b'{"keytype":"DELETE_SUBJECT","subject":"s"}', b'{"version":1e999}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"compatibilityGroup":["x"]}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"defaultMetadata":{"tags":5}}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"overrideRuleSet":{"domainRules":[{"name":["x"]}]}}'),
         (b'{"keytype":"MODE","subject":"\\udfff"}', b'{"mode":"IMPORT"}'),
     ],
 )
