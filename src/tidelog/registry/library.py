@@ -17,6 +17,8 @@ from tidelog.registry.model import Reference, Schema, Version, context_of, quali
 from tidelog.registry.state import State
 
 MAX_REFERENCES = 1000
+MAX_REFERENCE_DEPTH = 100
+_Place = tuple[str, int]
 _KEPT = 1024
 _LARGEST_KEPT = 64 << 10
 _Key = tuple[str, str, tuple[tuple[str, str], ...], bool, bool]
@@ -33,18 +35,26 @@ class Library:
     def document(self, schema: Schema, context: str) -> Document:
         """A schema of a context, with its references. InvalidSchema when one leads nowhere."""
         found: dict[str, str] = {}
-        self._collect(schema.references, context, found, set())
+        self._collect(schema.references, context, found, {}, 0)
         return Document(schema.text, found)
 
-    def _collect(self, references: Iterable[Reference], context: str, found: dict[str, str], open_: set[tuple[str, int]]) -> None:
+    def _collect(
+        self, references: Iterable[Reference], context: str, found: dict[str, str], done: dict[_Place, bool], depth: int
+    ) -> None:
+        """``done``: the versions that were seen, True when all that they refer to is in ``found``: each is followed once."""
+        if depth > MAX_REFERENCE_DEPTH:
+            raise InvalidSchema(f"its references lead to others more than {MAX_REFERENCE_DEPTH} times")
         for each in references:
             place = (qualified(context, each.subject), each.version)
             target = self._state.version(*place)
             if target is None:
                 raise InvalidSchema(f"its reference {each.name} leads nowhere: {place[0]} has no version {each.version}")
-            if place in open_ or len(found) > MAX_REFERENCES:
+            if done.get(place) is False or len(found) > MAX_REFERENCES:
                 raise InvalidSchema(f"its references go in a circle, or are more than {MAX_REFERENCES}")
-            self._collect(target.schema.references, context_of(place[0]), found, open_ | {place})
+            if place not in done:
+                done[place] = False
+                self._collect(target.schema.references, context_of(place[0]), found, done, depth + 1)
+                done[place] = True
             found.setdefault(each.name, target.schema.text)
 
     def canonical(self, schema: Schema, context: str, *, normalize: bool, new: bool) -> Schema:
@@ -57,7 +67,9 @@ class Library:
         try:
             schema.text.encode()
             document = self.document(schema, context)
-            return replace(schema, text=self._text(schema.kind, document, normalize, new))
+            text = self._text(schema.kind, document, normalize, new)
+            text.encode()
+            return replace(schema, text=text)
         except InvalidSchema as problem:
             raise errors.invalid_schema(str(problem)) from problem
         except UnicodeEncodeError as problem:
@@ -84,6 +96,8 @@ class Library:
             return format_of(schema.kind).formatted(self.document(schema, context), form)
         except InvalidSchema as problem:
             raise errors.invalid_schema(str(problem)) from problem
+        except RecursionError as problem:
+            raise errors.invalid_schema("it is nested too deeply") from problem
 
     def same(self, versions: Iterable[Version], wanted: Schema, *, normalize: bool) -> Version | None:
         """The newest version with a canonical schema. Versions that other registries wrote may have another text for it.
@@ -120,3 +134,5 @@ class Library:
             return check(new, old, level, lenient=lenient)
         except InvalidSchema as problem:
             raise errors.invalid_schema(str(problem)) from problem
+        except RecursionError as problem:
+            raise errors.invalid_schema("it is nested too deeply") from problem

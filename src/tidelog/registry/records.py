@@ -13,9 +13,11 @@ from typing import Any
 
 from tidelog.registry import contracts
 from tidelog.registry.errors import RegistryError
-from tidelog.registry.model import AVRO, GLOBAL, Reference, Schema, Version, compact
+from tidelog.registry.guid import guid_of
+from tidelog.registry.model import AVRO, GLOBAL, MAX_VERSION, Reference, Schema, Version, compact
 
 TENANT = "default"
+_CONFIG_TEXTS = frozenset({"alias", "compatibilityGroup", "compatibilityLevel", "compatibilityPolicy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +154,13 @@ def read(key: bytes | None, value: bytes | None) -> Entry | Unreadable:
     try:
         parsed = json.loads(key or b"")
         content = None if value is None else json.loads(value)
-        return _read(parsed, content)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, RegistryError) as problem:
+        found = _read(parsed, content)
+        if not isinstance(found, Unreadable):
+            write(found)  # what is in the state can be answered and written again
+        if isinstance(found, SchemaEntry):
+            guid_of(found.version.schema)
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, RegistryError) as problem:
         return Unreadable(f"{type(problem).__name__}: {problem}")
 
 
@@ -165,17 +172,15 @@ def _read(key: dict[str, Any], value: dict[str, Any] | None) -> Entry | Unreadab
         return ContextEntry(_text(key["context"]), value is None)
     subject = _text(key.get("subject") or GLOBAL)
     if kind == "CONFIG":
-        return ConfigEntry(
-            subject, None if value is None else {k: v for k, v in value.items() if k != "subject" and v is not None}
-        )
+        return ConfigEntry(subject, None if value is None else _config(value))
     if kind == "MODE":
         return ModeEntry(subject, None if value is None else _text(value["mode"]).upper())
     if not subject:
         return Unreadable(f"a {kind} without a subject")
     if kind == "SCHEMA":
-        return _read_schema(subject, int(key["version"]), value)
+        return _read_schema(subject, _number(key["version"]), value)
     if kind == "DELETE_SUBJECT":
-        return NoopEntry() if value is None else SubjectDeleted(subject, int(value["version"]))
+        return NoopEntry() if value is None else SubjectDeleted(subject, _number(value["version"]))
     if kind == "CLEAR_SUBJECT":
         return NoopEntry() if value is None else SubjectCleared(subject)
     return Unreadable(f"the key type {kind!r} is not known")
@@ -185,7 +190,7 @@ def _read_schema(subject: str, number: int, value: dict[str, Any] | None) -> Ent
     if value is None:
         return SchemaEntry(Version(subject, number, -1, Schema(AVRO, "")), gone=True)
     references = tuple(
-        Reference(_text(each["name"]), _text(each["subject"]), int(each["version"])) for each in value.get("references") or ()
+        Reference(_text(each["name"]), _text(each["subject"]), _number(each["version"])) for each in value.get("references") or ()
     )
     schema = Schema(
         _text(value.get("schemaType") or AVRO),
@@ -194,10 +199,29 @@ def _read_schema(subject: str, number: int, value: dict[str, Any] | None) -> Ent
         contracts.metadata_text(value.get("metadata")),
         contracts.rule_set_text(value.get("ruleSet"), check=False),
     )
-    return SchemaEntry(Version(subject, number, int(value["id"]), schema, value.get("deleted") is True))
+    return SchemaEntry(Version(subject, number, _number(value["id"]), schema, value.get("deleted") is True))
+
+
+def _config(value: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a config. TypeError, AttributeError, RegistryError for values that could not be acted upon."""
+    found = {name: each for name, each in value.items() if name != "subject" and each is not None}
+    for name in _CONFIG_TEXTS & found.keys():
+        _text(found[name])
+    for kind in ("default", "override"):
+        metadata = contracts.metadata_text(found.get(f"{kind}Metadata"))
+        guid_of(Schema(AVRO, "", (), metadata, contracts.rule_set_text(found.get(f"{kind}RuleSet"), check=False)))
+    return found
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a text")
     return value
+
+
+def _number(value: Any) -> int:
+    """A whole number from -1 on, below 2^31; JSON that quotes it is understood."""
+    number = int(value)
+    if not -1 <= number <= MAX_VERSION:
+        raise ValueError(f"{number} has more than 31 bits, or a sign")
+    return number

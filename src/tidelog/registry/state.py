@@ -123,8 +123,8 @@ class State:
         context.by_schema.setdefault(version.schema, version.id)
         context.highest = max(context.highest, version.id)
         self._guids.setdefault(guid_of(version.schema), set()).add((name, version.id))
-        for each in version.schema.references:
-            self._referrers.setdefault((qualified(name, each.subject), each.version), set()).add(place)
+        for at in _targets(version.schema, name):
+            self._referrers.setdefault(at, set()).add(place)
         self._subjects.setdefault(version.subject, {})[version.number] = version
         return None
 
@@ -147,8 +147,7 @@ class State:
             self._guids[guid].discard((name, version.id))
             if not self._guids[guid]:
                 del self._guids[guid]
-        for each in version.schema.references:
-            at = (qualified(name, each.subject), each.version)
+        for at in _targets(version.schema, name):
             self._referrers[at].discard(place)
             if not self._referrers[at]:
                 del self._referrers[at]
@@ -230,3 +229,8 @@ class State:
 
     def _context(self, name: str) -> _Context:
         return self._contexts.get(name) or _Context()
+
+
+def _targets(schema: Schema, context: str) -> set[Place]:
+    """What a schema refers to, each once, though it may have several names for it."""
+    return {(qualified(context, each.subject), each.version) for each in schema.references}

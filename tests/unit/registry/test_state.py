@@ -6,6 +6,7 @@ import contextlib
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,51 @@ def test_a_record_that_cannot_be_read_is_counted() -> None:
     state = State()
     assert state.replay(b"?", b"?") is not None
     assert state.skipped == 1
+
+
+POISON = [
+    b'{"id":1e999,"schema":"x"}',
+    b'{"id":1180591620717411303424,"schema":"x"}',
+    b'{"id":-7,"schema":"x"}',
+    b'{"id":1,"schema":"\\ud800"}',
+    b'{"id":1,"schema":"x","references":[{"name":"a","subject":"b","version":1099511627776}]}',
+    b'{"id":1,"schema":"x","ruleSet":{"domainRules":[{"name":5,"tags":5}]}}',
+    b'{"id":1,"schema":"x","ruleSet":{"domainRules":[{"name":"a","params":[1]}]}}',
+    b'{"id":1,"schema":"x","ruleSet":{"enableAt":5}}',
+]
+
+
+@pytest.mark.parametrize("value", POISON)
+def test_a_record_with_values_that_cannot_be_is_skipped(value: bytes) -> None:
+    state = State()
+    assert state.replay(b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', value) is not None
+    assert state.subjects() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b'{"keytype":"SCHEMA","subject":"s","version":1e999}', b'{"id":1,"schema":"x"}'),
+        (b'{"keytype":"DELETE_SUBJECT","subject":"s"}', b'{"version":1e999}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"compatibilityGroup":["x"]}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"defaultMetadata":{"tags":5}}'),
+        (b'{"keytype":"CONFIG","subject":"s"}', b'{"overrideRuleSet":{"domainRules":[{"name":["x"]}]}}'),
+        (b'{"keytype":"MODE","subject":"\\udfff"}', b'{"mode":"IMPORT"}'),
+    ],
+)
+def test_a_key_with_values_that_cannot_be_is_skipped(key: bytes, value: bytes) -> None:
+    assert State().replay(key, value) is not None
+
+
+def test_a_schema_that_refers_twice_to_one_version_can_be_deleted() -> None:
+    call = Caller()
+    call.register("a", {"schemaType": "JSON", "schema": "{}"})
+    twice = [{"name": name, "subject": "a", "version": 1} for name in ("x", "y")]
+    call.register("b", {"schemaType": "JSON", "schema": "{}", "references": twice})
+    assert call("GET", "/subjects/a/versions/1/referencedby") == [2]
+    assert call("DELETE", "/subjects/b/versions/1") == 1
+    assert call("DELETE", "/subjects/b/versions/1", permanent="true") == 1
+    assert call("GET", "/subjects/a/versions/1/referencedby", deleted="true") == []
 
 
 def test_keys_in_another_order_are_remembered_until_they_are_deleted() -> None:

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Protocol, cast
+from math import isfinite
+from typing import Any, Protocol, cast
 
 from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.model import AVRO, JSON, PROTOBUF
@@ -34,6 +36,18 @@ class Difference:
     path: str
     description: str
     info: str = ""
+
+
+def parse_json(text: str) -> Any:
+    """The values of a JSON text. ValueError, also for numbers that are none in JSON; RecursionError."""
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if not isfinite(found):
+        raise ValueError(f"{text[:20]} is no number of JSON, or too large")
+    return found
 
 
 class Format(Protocol):

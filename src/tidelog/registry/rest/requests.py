@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidelog.registry import contracts, errors
-from tidelog.registry.model import AVRO, DEFAULT_CONTEXT, LATEST, MAX_VERSION, Reference, Schema
+from tidelog.registry.model import AVRO, DEFAULT_CONTEXT, LATEST, MAX_VERSION, Reference, Schema, compact
 
 T = TypeVar("T")
 SCHEMA_FIELDS = frozenset({"schema", "schemaType", "references", "metadata", "ruleSet", "id", "version"})
@@ -56,6 +56,7 @@ class Request:
         """The body, which is a JSON object with these fields. 400, 422."""
         try:
             found = json.loads(self.body or b"null")
+            compact(found).encode()  # answers and records hold it: without lone surrogates
         except (ValueError, RecursionError) as problem:
             raise errors.bad_request(f"the body is not JSON: {problem}") from problem
         if not isinstance(found, dict):

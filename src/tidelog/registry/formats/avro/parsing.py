@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from tidelog.registry.errors import InvalidSchema
+from tidelog.registry.formats import parse_json
 from tidelog.registry.formats.avro.types import MISSING, NAMED, PRIMITIVES, Field, Type, full
 
 MAX_DEPTH = 128
+MAX_NAME = 1024
+"""Characters of a full name: all types in a namespace carry it."""
+MAX_FITS = 100_000
+"""Comparisons of defaults with types, in one schema: a union of recursive records may need any number of them."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SCHEMA = frozenset({"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"})
 _OF_FIELD = frozenset({"default", "doc", "name", "order", "type", "aliases"})
@@ -30,7 +34,7 @@ def parse(text: str, references: Iterable[str] = (), *, check_defaults: bool = F
 def load(text: str) -> Any:
     """Parse JSON; the bare name of a type is a schema as well."""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         if re.fullmatch(r"[A-Za-z_][\w.]*", text.strip(), re.A):
             return text.strip()
@@ -43,6 +47,7 @@ class _Parser:
     def __init__(self) -> None:
         self.names: dict[str, Type] = {}
         self.check_defaults = False
+        self._defaults = _Defaults()
         self._depth = 0
 
     def schema(self, node: Any, space: str) -> Type:
@@ -104,9 +109,9 @@ class _Parser:
         before, _, name = given.rpartition(".")
         space = before or node.get("namespace", outer)
         if not isinstance(space, str) or not all(_NAME.fullmatch(part) for part in space.split(".") if space):
-            raise InvalidSchema(f"the namespace of {given!r} is {space!r}")
-        if not _NAME.fullmatch(name):
-            raise InvalidSchema(f"{given!r} is no name")
+            raise InvalidSchema(f"the namespace of {given[:80]!r} is {str(space)[:80]!r}")
+        if not _NAME.fullmatch(name) or len(name) + len(space) > MAX_NAME:
+            raise InvalidSchema(f"{given[:80]!r} is no name, or has with its namespace more than {MAX_NAME} characters")
         reserved = _OF_SCHEMA | {"default"} if kind == "enum" else _OF_SCHEMA
         result = Type(kind, {key: value for key, value in node.items() if key not in reserved}, name=name, space=space)
         if result.full_name in PRIMITIVES or result.full_name in self.names:
@@ -130,12 +135,13 @@ class _Parser:
         if "symbols" not in node:
             raise InvalidSchema(f"enum {result.name} has no symbols")
         result.symbols = _texts(node, "symbols")
+        result.known_symbols = frozenset(result.symbols)
         wrong = next((each for each in result.symbols if not _NAME.fullmatch(each)), None)
-        if wrong is not None or len(set(result.symbols)) < len(result.symbols):
+        if wrong is not None or len(result.known_symbols) < len(result.symbols):
             raise InvalidSchema(f"the symbols of {result.name} have {wrong!r}" if wrong else f"{result.name} has a symbol twice")
         if "default" in node:
             result.default = node["default"]
-            if result.default not in result.symbols:
+            if not isinstance(result.default, str) or result.default not in result.known_symbols:
                 raise InvalidSchema(f"the default of {result.name}, {result.default!r}, is no symbol of it")
 
     def _fields(self, node: dict[str, Any], record: Type) -> None:
@@ -151,7 +157,7 @@ class _Parser:
             record.fields.append(found)
         if self.check_defaults:
             for made in record.fields:
-                if made.default is not MISSING and not fits(made.type, made.default):
+                if made.default is not MISSING and not self._defaults.fits(made.type, made.default):
                     raise InvalidSchema(f"the default of {record.name}.{made.name} is no {made.type.full_name}")
 
     def _field(self, node: Any, record: Type) -> Field:
@@ -174,34 +180,43 @@ class _Parser:
         )
 
 
-def fits(kind: Type, value: Any, depth: int = 0) -> bool:
-    """Whether a default is a value of the type; of a union, of any branch."""
-    if depth > MAX_DEPTH:
-        return False
-    match kind.kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "int" | "long":
-            bits = 31 if kind.kind == "int" else 63
-            return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits) <= value < 1 << bits
-        case "float" | "double":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "string" | "bytes" | "fixed":
-            return isinstance(value, str)
-        case "enum":
-            return isinstance(value, str) and value in kind.symbols
-        case "array":
-            return isinstance(value, list) and all(fits(kind.inner[0], each, depth + 1) for each in value)
-        case "map":
-            return isinstance(value, dict) and all(fits(kind.inner[0], each, depth + 1) for each in value.values())
-        case "union":
-            return any(fits(each, value, depth + 1) for each in kind.inner)
-    if not isinstance(value, dict):
-        return False
-    values = ((each.type, value.get(each.name, each.default)) for each in kind.fields)
-    return all(found is not MISSING and fits(inner, found, depth + 1) for inner, found in values)
+class _Defaults:
+    """Whether defaults are values of their types. InvalidSchema when that takes more than MAX_FITS comparisons."""
+
+    def __init__(self) -> None:
+        self._left = MAX_FITS
+
+    def fits(self, kind: Type, value: Any, depth: int = 0) -> bool:
+        """Of a union, a value of any branch."""
+        self._left -= 1
+        if self._left < 0:
+            raise InvalidSchema(f"its defaults take more than {MAX_FITS} comparisons with their types")
+        if depth > MAX_DEPTH:
+            return False
+        match kind.kind:
+            case "null":
+                return value is None
+            case "boolean":
+                return isinstance(value, bool)
+            case "int" | "long":
+                bits = 31 if kind.kind == "int" else 63
+                return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits) <= value < 1 << bits
+            case "float" | "double":
+                return isinstance(value, int | float) and not isinstance(value, bool)
+            case "string" | "bytes" | "fixed":
+                return isinstance(value, str)
+            case "enum":
+                return isinstance(value, str) and value in kind.known_symbols
+            case "array":
+                return isinstance(value, list) and all(self.fits(kind.inner[0], each, depth + 1) for each in value)
+            case "map":
+                return isinstance(value, dict) and all(self.fits(kind.inner[0], each, depth + 1) for each in value.values())
+            case "union":
+                return any(self.fits(each, value, depth + 1) for each in kind.inner)
+        if not isinstance(value, dict):
+            return False
+        values = ((each.type, value.get(each.name, each.default)) for each in kind.fields)
+        return all(found is not MISSING and self.fits(inner, found, depth + 1) for inner, found in values)
 
 
 def _text(node: dict[str, Any], key: str) -> str | None:

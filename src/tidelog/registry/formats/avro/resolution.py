@@ -4,12 +4,13 @@ Records, enums and fixed are compared by their names without namespaces, or by a
 differences are those of Avro's Java library, so that a search for them succeeds.
 
 Types may contain themselves: a pair in progress counts as readable. Where such a pair turns out not to be, the comparison runs
-again with what it learned, until nothing changes.
+again with what it learned, until nothing changes. The number of steps is bounded: what takes more is incompatible, and says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.avro.types import MISSING, Field, Type
@@ -22,6 +23,11 @@ _PROMOTED = {
     "bytes": {"string"},
 }
 """Written type -> the types that it can be read as."""
+MAX_STEPS = 100_000
+MAX_KEPT = 100
+"""Differences that one pair lists."""
+MAX_SHOWN = 20
+"""Symbols that one difference lists."""
 _AGAIN = "see above"
 """Marks a pair inside itself, whose differences are listed where it began."""
 Pair = tuple[int, int]
@@ -30,22 +36,38 @@ Pair = tuple[int, int]
 def differences(reader: Type, writer: Type) -> list[Difference]:
     """What prevents reading; empty when ``reader`` can read everything that ``writer`` writes."""
     failed: set[Pair] = set()
-    while True:
-        check = _Check(failed)
-        found = check.check(reader, writer, "/")
-        if check.failed == failed:
-            return [each for each in found if each.info != _AGAIN] or found
-        failed = check.failed
+    steps = 0
+    try:
+        while True:
+            check = _Check(failed, steps)
+            found = check.check(reader, writer, "/")
+            if check.failed == failed:
+                return [each for each in found if each.info != _AGAIN] or found
+            failed, steps = check.failed, check.steps
+    except (_TooManySteps, RecursionError):
+        why = f"the schemas are too entangled to compare in {MAX_STEPS} steps"
+        return [Difference("COMPARISON_LIMIT_REACHED", "/", why)]
+
+
+class _TooManySteps(Exception):
+    """The comparison was given up."""
 
 
 class _Check:
-    def __init__(self, failed: set[Pair]) -> None:
-        """``failed``: pairs of records that an earlier run found incompatible."""
+    def __init__(self, failed: set[Pair], steps: int) -> None:
+        """``failed``: pairs of records that an earlier run found incompatible; ``steps``: those of earlier runs."""
         self._before = failed
+        self.steps = steps
         self.failed = set(failed)
         self._done: dict[Pair, list[Difference]] = {}
 
+    def _spend(self, steps: int) -> None:
+        self.steps += steps
+        if self.steps > MAX_STEPS:
+            raise _TooManySteps
+
     def check(self, reader: Type, writer: Type, path: str) -> list[Difference]:
+        self._spend(1)
         if writer.kind == "union":
             found = []
             for index, branch in enumerate(writer.inner):
@@ -56,6 +78,8 @@ class _Check:
                         Difference("MISSING_UNION_BRANCH", _in(path, index), why, f"reader union lacking {branch.full_name}")
                     ]
                 found += inner
+                if len(found) >= MAX_KEPT:
+                    break
             return found
         if reader.kind == "union":
             if any(not self.check(branch, writer, path) for branch in reader.inner):
@@ -76,6 +100,7 @@ class _Check:
         if reader.kind == "fixed":
             return [*_names(reader, writer, path), *_sizes(reader, writer, path)]
         if reader.kind == "enum":
+            self._spend(len(writer.symbols) // 100)
             return [*_names(reader, writer, path), *_symbols(reader, writer, path)]
         return self._record(reader, writer, path)
 
@@ -87,7 +112,7 @@ class _Check:
                 return found
             return [Difference("TYPE_MISMATCH", path, f"{reader.full_name} cannot read {writer.full_name}", _AGAIN)]
         self._done[pair] = []
-        found = [*_names(reader, writer, path), *self._fields(reader, writer, path)]
+        found = list(islice(chain(_names(reader, writer, path), self._fields(reader, writer, path)), MAX_KEPT))
         self._done[pair] = found
         if found:
             self.failed.add(pair)
@@ -95,6 +120,7 @@ class _Check:
 
     def _fields(self, reader: Type, writer: Type, path: str) -> Iterator[Difference]:
         written = {each.name: each for each in writer.fields}
+        self._spend(len(written) // 100)
         for index, each in enumerate(reader.fields):
             at = _in(_in(path, "fields"), index)
             found = _written(each, written)
@@ -118,7 +144,8 @@ def _sizes(reader: Type, writer: Type, path: str) -> Iterator[Difference]:
 
 
 def _symbols(reader: Type, writer: Type, path: str) -> Iterator[Difference]:
-    missing = ", ".join(each for each in writer.symbols if each not in reader.symbols)
+    lacking = [each for each in writer.symbols if each not in reader.known_symbols]
+    missing = ", ".join([*lacking[:MAX_SHOWN], *(["..."] if len(lacking) > MAX_SHOWN else [])])
     if missing and reader.default is MISSING:
         why = f"{reader.full_name} has neither the symbols {missing} nor a default"
         yield Difference("MISSING_ENUM_SYMBOLS", _in(path, "symbols"), why, f"[{missing}]")

@@ -26,6 +26,8 @@ class Type:
     """Full names."""
     fields: list[Field] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
+    known_symbols: frozenset[str] = frozenset()
+    """The symbols as a set, for looking up."""
     default: Any = MISSING
     """The default symbol of an enum."""
     size: int = 0

@@ -20,6 +20,8 @@ from tidelog.registry.formats.json_schema.combined import COMBINED_KEYS, Combine
 from tidelog.registry.formats.json_schema.documents import MAX_HOPS, Node, Pool
 
 MAX_STEPS = 50_000
+MAX_PATH = 500
+"""Characters of a path in a difference; names may be as long as a schema."""
 _CONDITION = frozenset({"if", "then", "else"})
 _OPAQUE = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef")
 """Compared by equality only."""
@@ -69,11 +71,16 @@ class Comparison:
         """Whether the policy LENIENT holds."""
         return self._lenient
 
-    def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        """What the reader refuses of what the writer accepts."""
-        self.steps += 1
+    def spend(self, steps: int) -> None:
+        """Count steps; TooManySteps beyond MAX_STEPS."""
+        self.steps += steps
         if self.steps > MAX_STEPS:
             raise TooManySteps
+
+    def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]:
+        """What the reader refuses of what the writer accepts."""
+        self.spend(1)
+        path = path[:MAX_PATH]
         found_reader, found_writer = self._resolved(reader), self._resolved(writer)
         if found_reader is None or found_writer is None:
             # A meta-schema of JSON Schema, which only equals itself.
@@ -130,6 +137,7 @@ class Comparison:
         combined = Combined(self, reader, writer, parts)
         for keys, rule in _GROUPS:
             if keys & reader.schema.keys():
+                self.spend(sum(values.size(each.schema) for each in (reader, *parts)))
                 own = {key: each for key, each in reader.schema.items() if key in keys}
                 found += self._first(parts, writer, path, partial(_simple, rule, own, path))
         if objects.KEYS & reader.schema.keys():
@@ -149,6 +157,7 @@ class Comparison:
 
     def _parts(self, writer: Node, hops: int = 0) -> Iterator[Node]:
         """The writer's own keywords, and those of its ``allOf``, which all hold."""
+        self.spend(1)
         yield writer
         if hops < MAX_HOPS and isinstance(writer.schema.get("allOf"), list):
             for each in writer.schema["allOf"]:

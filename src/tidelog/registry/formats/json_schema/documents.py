@@ -3,13 +3,12 @@ fetched."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from tidelog.registry.errors import InvalidSchema
-from tidelog.registry.formats import Document
+from tidelog.registry.formats import Document, parse_json
 
 MAX_DEPTH = 200
 MAX_HOPS = 64
@@ -33,7 +32,7 @@ class Pool:
     """A schema with its references, by their URIs."""
 
     def __init__(self, document: Document) -> None:
-        """InvalidSchema when a text is not JSON or nested too deeply."""
+        """InvalidSchema when a text is not JSON or nested too deeply, or an id is no URI."""
         self._resources: dict[str, Any] = {}
         self._anchors: dict[tuple[str, str], Any] = {}
         for name, text in document.references.items():
@@ -52,7 +51,7 @@ class Pool:
                 if own.startswith("#"):
                     self._anchors.setdefault((base, own[1:]), inner)
                 else:
-                    self._resources.setdefault(urldefrag(urljoin(base, own)).url, inner)
+                    self._resources.setdefault(_joined(base, own), inner)
             for key in ("$anchor", "$dynamicAnchor"):
                 if isinstance(inner.get(key), str):
                     self._anchors.setdefault((base, inner[key]), inner)
@@ -60,8 +59,11 @@ class Pool:
 
     def target(self, node: Node, reference: str) -> Node | None:
         """Where a reference leads; None if that is not here."""
-        url, fragment = urldefrag(reference)
-        candidates = [node.base] if not url else [urldefrag(urljoin(node.base, url)).url, url]
+        try:
+            url, fragment = urldefrag(reference)
+            candidates = [node.base] if not url else [urldefrag(urljoin(node.base, url)).url, url]
+        except ValueError:  # no URI
+            return None
         for base in candidates:
             if base in self._resources:
                 found = self._inside(base, unquote(fragment))
@@ -77,11 +79,15 @@ class Pool:
             key = part.replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict) and key in node:
                 node = node[key]
-            elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
+            elif isinstance(node, list) and key.isascii() and key.isdigit() and len(key) < 10 and int(key) < len(node):
                 node = node[int(key)]
             else:
                 return None
         return node if isinstance(node, dict | bool) else None
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """All objects in the root document, whether they are schemas or not."""
+        return _parts(self.root.schema)
 
     def unresolved(self) -> list[str]:
         """The references in the root document that lead nowhere, sorted; those to meta-schemas of JSON Schema lead somewhere."""
@@ -98,9 +104,16 @@ class Pool:
 def load(text: str) -> Any:
     """The values of a JSON text."""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as problem:
         raise InvalidSchema(f"it is not JSON: {problem}") from problem
+
+
+def _joined(base: str, own: str) -> str:
+    try:
+        return str(urldefrag(urljoin(base, own)).url)
+    except ValueError as problem:
+        raise InvalidSchema(f"the id {own[:80]!r} is no URI") from problem
 
 
 def _is_meta(reference: str) -> bool:

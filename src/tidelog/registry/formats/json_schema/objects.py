@@ -17,6 +17,8 @@ from tidelog.registry.formats.json_schema.documents import Node
 from tidelog.registry.formats.json_schema.patterns import matches
 from tidelog.registry.formats.json_schema.rules import Rules
 
+MAX_SHOWN = 200
+"""Characters of a name in a path."""
 KEYS = frozenset(
     {"properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties", "propertyNames"}
     | {"dependencies", "dependentRequired", "dependentSchemas"}
@@ -75,8 +77,10 @@ class _Objects:
     def properties(self) -> Iterator[Difference]:
         """Properties that one of the two names."""
         mine, theirs = self._mine, self._theirs
+        self._rules.spend(len(mine.named) // 20 + len(theirs.named) // 20)
         for name in sorted({*mine.named, *theirs.named}):
-            where = f"{self._path}/properties/{name}"
+            self._rules.spend(len(mine.patterns) + len(theirs.patterns))
+            where = f"{self._path}/properties/{name[:MAX_SHOWN]}"
             written = theirs.promises(name)
             faults = [fault for each in mine.demands(name) for fault in self._inner(each, written, where)]
             if not faults:
@@ -103,7 +107,7 @@ class _Objects:
         mine, theirs = self._mine, self._theirs
         unnamed = [*([] if theirs.rest is False else [theirs.rest])]
         for pattern, schema in mine.patterns.items():
-            at = f"{self._path}/patternProperties/{pattern}"
+            at = f"{self._path}/patternProperties/{pattern[:MAX_SHOWN]}"
             if pattern in theirs.patterns:
                 yield from self._inner(schema, [theirs.patterns[pattern]], at)
                 continue
@@ -111,7 +115,7 @@ class _Objects:
                 yield from self._inner(schema, [written], at)
         for pattern, written in theirs.patterns.items():
             if pattern not in mine.patterns:
-                yield from self._inner(mine.rest, [written], f"{self._path}/patternProperties/{pattern}")
+                yield from self._inner(mine.rest, [written], f"{self._path}/patternProperties/{pattern[:MAX_SHOWN]}")
         faults = self._inner(mine.rest, [theirs.rest], f"{self._path}/additionalProperties")
         if faults:
             word = "ADDITIONAL_PROPERTIES_REMOVED" if mine.rest is False else "ADDITIONAL_PROPERTIES_NARROWED"

@@ -14,6 +14,9 @@ class Rules(Protocol):
     @property
     def lenient(self) -> bool: ...
 
+    def spend(self, steps: int) -> None:
+        """Count steps, of which there is a bound: what a comparison does besides calling ``refused``."""
+
     def refused(self, reader: Node, writer: Node, path: str) -> list[Difference]:
         """What the reader refuses of what the writer accepts."""
 

@@ -14,6 +14,9 @@ from tidelog.registry.formats.json_schema.comparing import differences
 from tidelog.registry.formats.json_schema.documents import Pool, load
 from tidelog.registry.model import compact
 
+MAX_MIXED = 1000
+_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "items", "prefixItems")
+
 
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
     """Compact JSON; ``normalize`` sorts the keys. New schemas are those of their draft, 7 if they name none, and refer to what
@@ -23,7 +26,7 @@ def canonical(document: Document, *, normalize: bool, new: bool) -> str:
     if not isinstance(schema, dict | bool):
         raise InvalidSchema("a JSON schema is an object, true or false")
     if new:
-        _check(schema)
+        _check(pool)
         missing = pool.unresolved()
         if missing:
             raise InvalidSchema(f"the $ref {missing[0]!r} leads nowhere: name that schema among the references")
@@ -32,13 +35,29 @@ def canonical(document: Document, *, normalize: bool, new: bool) -> str:
     return compact(schema)
 
 
-def _check(schema: Any) -> None:
+def _check(pool: Pool) -> None:
+    schema = pool.root.schema
+    draft = schema.get("$schema") if isinstance(schema, dict) else None
+    if not isinstance(draft, str | None):
+        raise InvalidSchema("$schema is a text")
+    mixed = next((key for inner in pool.objects() for key, each in inner.items() if _is_mixed(key, each)), None)
+    if mixed is not None:
+        raise InvalidSchema(f"{mixed[:80]!r} has more than {MAX_MIXED} values of several types")
     try:
         validator_for(schema, default=Draft7Validator).check_schema(schema)
     except SchemaError as problem:
-        raise InvalidSchema(f"{problem.message[:400]} (at {problem.json_path})") from problem
+        raise InvalidSchema(f"{problem.message[:400]} (at {problem.json_path[:400]})") from problem
     except RecursionError as problem:
         raise InvalidSchema("it is nested too deeply") from problem
+    except ValueError as problem:
+        raise InvalidSchema(f"it has a URI that is none: {problem}") from problem
+
+
+def _is_mixed(key: str, found: Any) -> bool:
+    """Whether jsonschema would need quadratic time to find out that the values are unique: it sorts what can be sorted."""
+    if not isinstance(found, list) or len(found) <= MAX_MIXED or key in _OF_SCHEMAS:
+        return False
+    return not (all(isinstance(each, str) for each in found) or all(isinstance(each, int | float) for each in found))
 
 
 def compare(reader: Document, writer: Document, *, lenient: bool) -> list[Difference]:

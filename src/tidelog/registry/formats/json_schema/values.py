@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from math import inf
 from typing import Any, TypeGuard
 
 Schema = dict[str, Any]
@@ -25,11 +26,17 @@ COUNTS = {"minLength": 1, "maxLength": -1, "minItems": 1, "maxItems": -1, "minPr
 def types_of(schema: Schema) -> frozenset[str]:
     """The types that values of the schema may have; a number may be an integer."""
     kinds = schema.get("type")
-    found = ALL_TYPES if kinds is None else frozenset({kinds} if isinstance(kinds, str) else kinds)
+    found = frozenset(_named(kinds)) or ALL_TYPES
     if "number" in found:
         found |= {"integer"}
     values = finite(schema, by_type=False)
     return found if values is None else found & {_type(each) for each in values}
+
+
+def _named(kinds: Any) -> list[str]:
+    """The names among types; none if there are schemas among them, as draft 3 allows."""
+    found = kinds if isinstance(kinds, list) else [kinds]
+    return found if all(isinstance(each, str) for each in found) else []
 
 
 def finite(schema: Schema, *, by_type: bool = True) -> list[Any] | None:
@@ -41,8 +48,8 @@ def finite(schema: Schema, *, by_type: bool = True) -> list[Any] | None:
         return list(schema["enum"])
     kinds = schema.get("type")
     if by_type and kinds is not None:
-        names = {kinds} if isinstance(kinds, str) else set(kinds)
-        if names <= {"null", "boolean"}:
+        names = set(_named(kinds))
+        if names and names <= {"null", "boolean"}:
             return [*([None] if "null" in names else []), *([True, False] if "boolean" in names else [])]
     return None
 
@@ -53,6 +60,12 @@ def _type(value: Any) -> str:
     if isinstance(value, float):
         return "integer" if value.is_integer() else "number"
     return next(name for kind, name in TYPE_OF if isinstance(value, kind))
+
+
+def size(schema: Schema) -> int:
+    """How much comparing its values costs, in steps."""
+    found = schema.get("enum")
+    return len(found) // 5 if isinstance(found, list) else 0
 
 
 def same(one: Any, other: Any) -> bool:
@@ -129,7 +142,7 @@ def _bound(schema: Schema, keyword: str) -> tuple[Any, bool] | None:
 
 
 def _number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) != inf
 
 
 def counts(reader: Schema, writer: Schema, *keywords: str) -> Iterator[Fault]:

@@ -15,6 +15,9 @@ from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats.protobuf.parsing import camel
 
 _F = FieldDescriptorProto
+MAX_NAME = 1024
+"""Characters of a complete name: all that is in a package or message carries it."""
+MAX_PACKAGES = 100
 _MESSAGE, _ENUM, _PACKAGE = "message", "enum", "package"
 
 
@@ -22,8 +25,11 @@ class Symbols:
     """All messages, enums and packages of some files, by their complete names with a leading dot."""
 
     def __init__(self, files: Iterable[FileDescriptorProto]) -> None:
+        """InvalidSchema for a name that is too long."""
         self._kinds: dict[str, str] = {}
         for file in files:
+            if len(file.package) > MAX_NAME or file.package.count(".") > MAX_PACKAGES:
+                raise InvalidSchema(f"its package has more than {MAX_NAME} characters or {MAX_PACKAGES} parts")
             scope = ""
             for part in file.package.split(".") if file.package else ():
                 scope = f"{scope}.{part}"
@@ -35,6 +41,8 @@ class Symbols:
             self._kinds[f"{scope}.{enum.name}"] = _ENUM
         for message in messages:
             name = f"{scope}.{message.name}"
+            if len(name) > MAX_NAME:
+                raise InvalidSchema(f"the full name of {message.name[:80]} has more than {MAX_NAME} characters")
             self._kinds[name] = _MESSAGE
             self._add(name, message.nested_type, message.enum_type)
 

@@ -27,6 +27,8 @@ _IMPLEMENTATION = (19000, 20000)
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
     """The text of a ``.proto`` file, or base64 where a text cannot hold it. New schemas pass protobuf's own checks."""
     file, imports = _read(document)
+    if not file.IsInitialized():
+        raise InvalidSchema(f"it lacks {', '.join(file.FindInitializationErrors()[:5])}")
     if new:
         _check(file, imports)
     symbols = Symbols([file, *imports.values()])

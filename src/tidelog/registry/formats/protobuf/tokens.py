@@ -18,6 +18,8 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(rb"\\(?:([abfnrtv\\'\"?])|([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
 _PLAIN = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+MAX_BITS = 1000
+"""Of a whole number, which may be the default of a double."""
 NAME, INT, FLOAT, TEXT, SIGN, END = "name", "int", "float", "text", "sign", "end"
 
 
@@ -130,12 +132,13 @@ class Tokens:
 
 def number(text: str) -> int:
     """A whole number as it is written: decimal, hexadecimal, or octal with a leading 0."""
-    if text[:2] in ("0x", "0X"):
-        return int(text, 16)
     try:
-        return int(text, 8) if len(text) > 1 and text[0] == "0" else int(text)
+        found = int(text, 16 if text[:2] in ("0x", "0X") else 8 if len(text) > 1 and text[0] == "0" else 10)
     except ValueError as problem:
         raise InvalidSchema(f"{text[:20]} is no number") from problem
+    if found.bit_length() > MAX_BITS:
+        raise InvalidSchema(f"{text[:20]}... has more than {MAX_BITS} bits")
+    return found
 
 
 def unescaped(text: str) -> bytes:
