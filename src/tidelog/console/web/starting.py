@@ -149,7 +149,7 @@ def server(options: Options) -> Any:
     """A uvicorn server that is not running yet. ConfigError."""
     import uvicorn
 
-    from tidelog.console.web.connections import Connection
+    from tidelog.http.connections import Connection
 
     host, port = checked(options)
     return uvicorn.Server(

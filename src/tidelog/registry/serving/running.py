@@ -16,6 +16,7 @@ from tidelog import __version__
 from tidelog.client.net.aio import AsyncClient
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text
+from tidelog.http.connections import Connection
 from tidelog.model.errors import ConfigError
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
@@ -142,7 +143,7 @@ class Registry:
     async def _serve(self, application: Application, listener: socket.socket, tasks: list[asyncio.Task[None]]) -> None:
         config = uvicorn.Config(
             application,
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,

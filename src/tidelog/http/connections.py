@@ -1,4 +1,4 @@
-"""Connections of browsers. uvicorn waits without end for the rest of a request's head: some hundred clients that send half of one
+"""Connections of clients. uvicorn waits without end for the rest of a request's head: some hundred clients that send half of one
 would keep everyone else out."""
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from tidelog.console.web.connections import HEAD_S, Connection
+from tidelog.http.connections import HEAD_S, Connection
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
