@@ -15,6 +15,7 @@ from tidelog.broker.apis.groups.share_lag import latest_offset
 from tidelog.broker.authorization import allowed, authorized_operations
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import NOT_ASKED
+from tidelog.config.options import LONG_MAX
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.share.share_heartbeat import ShareBeat, check_request
 from tidelog.coordinator.group.share.share_records import raises_epoch
@@ -182,7 +183,8 @@ async def _describe_partition(
     told.start_offset, told.leader_epoch = stored.start_offset, stored.leader_epoch
     latest = await latest_offset(ctx, topic, key.partition)
     if latest is not None and stored.complete_count != UNSET:
-        told.lag = max(0, latest - stored.start_offset - stored.complete_count)
+        # The start offset is what a share partition's leader once said: it may be anything.
+        told.lag = min(max(0, latest - stored.start_offset - stored.complete_count), LONG_MAX)
 
 
 async def alter_share_group_offsets(

@@ -200,3 +200,22 @@ def test_a_partition_that_is_named_again_is_looked_up_once(broker: Broker, talk:
     assert {each.start_offset for each in found.topics[0].partitions if each.partition_index == 0} == {0}
     assert counts == [0, 1]
     member.close()
+
+
+def test_a_start_offset_far_below_zero_has_a_lag_that_can_be_written(broker: Broker, talk: Talk, topic_id: bytes) -> None:
+    member = joined(broker, talk, "absurd")
+    member.records(topic_id)
+    assert member.acknowledge(topic_id, [(0, 2, ACCEPT)]).error_code == 0
+    store = StateStore.summary
+    try:
+
+        async def absurd(self: StateStore, key: ShareKey) -> Any:
+            answer = await store(self, key)
+            return answer if answer.stored is None else answer._replace(stored=answer.stored._replace(start_offset=-(2**63)))
+
+        StateStore.summary = absurd  # type: ignore[method-assign]
+        (found,) = offsets(talk, "absurd").topics
+    finally:
+        StateStore.summary = store  # type: ignore[method-assign]
+    assert (found.partitions[0].start_offset, found.partitions[0].lag) == (-(2**63), 2**63 - 1)
+    member.close()
