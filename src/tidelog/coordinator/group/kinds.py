@@ -6,8 +6,7 @@ tenth of a node's modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup
 from tidelog.coordinator.group.classic.classic_kind import ClassicKind
@@ -18,12 +17,16 @@ from tidelog.coordinator.group.group_kind import Group, GroupKind
 from tidelog.coordinator.group.group_registry import Coordination
 from tidelog.coordinator.group.records import GroupRecord, UnknownKey
 
+if TYPE_CHECKING:
+    from tidelog.coordinator.group.share.share_kind import ShareKind
+    from tidelog.coordinator.group.streams.streams_kind import StreamsKind
+
 SHARE_RECORDS, STREAMS_RECORDS = range(10, 16), range(17, 24)
 """Types of records; which of them exist, the modules of their protocols know."""
 
 
 class Kinds:
-    __slots__ = ("_by_class", "_consumer", "_coordination", "_replay_share", "_replay_streams", "classic")
+    __slots__ = ("_by_class", "_consumer", "_coordination", "classic")
 
     def __init__(self, coordination: Coordination) -> None:
         self.classic = ClassicKind(coordination)
@@ -31,15 +34,13 @@ class Kinds:
         self._consumer = ConsumerKind(coordination, self.classic)
         self._coordination = coordination
         self._by_class: dict[type, GroupKind[Any]] = {ClassicGroup: self.classic, ConsumerGroup: self._consumer}
-        self._replay_share: Callable[[int, bytes, bytes | None], None] | None = None
-        self._replay_streams: Callable[[int, bytes, bytes | None, bool], None] | None = None
 
     def of(self, group: Group) -> GroupKind[Any]:
         """The rules for the group."""
         kind = self._by_class.get(type(group))
         if kind is None:
-            self._import_share()
-            self._import_streams()
+            self._share()
+            self._streams()
             kind = self._by_class[type(group)]
         return kind
 
@@ -54,40 +55,24 @@ class Kinds:
             self._consumer.replay(of_consumers, record.value, loading=loading)
             return
         if key.type in SHARE_RECORDS:
-            (self._replay_share or self._import_share())(key.type, record.key[2:], record.value)
+            self._share().replay_record(key.type, record.key[2:], record.value)
         elif key.type in STREAMS_RECORDS:
-            (self._replay_streams or self._import_streams())(key.type, record.key[2:], record.value, loading)
+            self._streams().replay_record(key.type, record.key[2:], record.value, loading=loading)
 
-    def _import_share(self) -> Callable[[int, bytes, bytes | None], None]:
-        if self._replay_share is not None:
-            return self._replay_share
+    def _share(self) -> ShareKind:
         from tidelog.coordinator.group.share.share_group import ShareGroup
         from tidelog.coordinator.group.share.share_kind import ShareKind
-        from tidelog.coordinator.group.share.share_records import read_share_key
 
-        kind = self._by_class[ShareGroup] = ShareKind(self._coordination)
+        kind: Any = self._by_class.get(ShareGroup)
+        if kind is None:
+            kind = self._by_class[ShareGroup] = ShareKind(self._coordination)
+        return kind  # type: ignore[no-any-return]
 
-        def replay(record_type: int, body: bytes, value: bytes | None) -> None:
-            key = read_share_key(record_type, body)
-            if key is not None:
-                kind.replay(key, value)
-
-        self._replay_share = replay
-        return replay
-
-    def _import_streams(self) -> Callable[[int, bytes, bytes | None, bool], None]:
-        if self._replay_streams is not None:
-            return self._replay_streams
+    def _streams(self) -> StreamsKind:
         from tidelog.coordinator.group.streams.streams_group import StreamsGroup
         from tidelog.coordinator.group.streams.streams_kind import StreamsKind
-        from tidelog.coordinator.group.streams.streams_records import read_streams_key
 
-        kind = self._by_class[StreamsGroup] = StreamsKind(self._coordination, self.classic)
-
-        def replay(record_type: int, body: bytes, value: bytes | None, loading: bool) -> None:
-            key = read_streams_key(record_type, body)
-            if key is not None:
-                kind.replay(key, value, loading=loading)
-
-        self._replay_streams = replay
-        return replay
+        kind: Any = self._by_class.get(StreamsGroup)
+        if kind is None:
+            kind = self._by_class[StreamsGroup] = StreamsKind(self._coordination, self.classic)
+        return kind  # type: ignore[no-any-return]

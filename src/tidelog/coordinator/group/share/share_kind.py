@@ -10,7 +10,13 @@ from tidelog.coordinator.group.offsets.committed_offsets import OffsetsView, Top
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.share.share_group import ShareGroup
 from tidelog.coordinator.group.share.share_heartbeat import remove
-from tidelog.coordinator.group.share.share_records import ShareRecordKey, group_tombstones, replay_tombstone, replay_value
+from tidelog.coordinator.group.share.share_records import (
+    ShareRecordKey,
+    group_tombstones,
+    read_share_key,
+    replay_tombstone,
+    replay_value,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest
@@ -106,6 +112,12 @@ class ShareKind:
         return group_tombstones(group)
 
     # the log
+
+    def replay_record(self, record_type: int, body: bytes, value: bytes | None) -> None:
+        """``replay``, for a key that is not read yet, without its type; one of no share group is ignored."""
+        key = read_share_key(record_type, body)
+        if key is not None:
+            self.replay(key, value)
 
     def replay(self, key: ShareRecordKey, value: bytes | None) -> None:
         """Replays a record of a share group."""

@@ -15,6 +15,7 @@ from tidelog.coordinator.group.streams.streams_group import StreamsGroup
 from tidelog.coordinator.group.streams.streams_records import (
     StreamsRecordKey,
     group_tombstones,
+    read_streams_key,
     replay_tombstone,
     replay_value,
 )
@@ -128,6 +129,12 @@ class StreamsKind:
         return group_tombstones(group)
 
     # the log
+
+    def replay_record(self, record_type: int, body: bytes, value: bytes | None, *, loading: bool) -> None:
+        """``replay``, for a key that is not read yet, without its type; one of no streams group is ignored."""
+        key = read_streams_key(record_type, body)
+        if key is not None:
+            self.replay(key, value, loading=loading)
 
     def replay(self, key: StreamsRecordKey, value: bytes | None, *, loading: bool) -> None:
         """Replays a record of a streams group."""
