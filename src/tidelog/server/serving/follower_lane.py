@@ -6,7 +6,6 @@ The lane answers a follower's fetch that continues its session as the Python cod
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Session
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.server import native
 
 Handle: TypeAlias = Callable[[Session, memoryview], Any]
 MakeLane: TypeAlias = Callable[[Node, Any, Dispatcher], Handle | None]
@@ -23,14 +23,7 @@ another handler than the one that the lane stands for."""
 
 def compiled() -> MakeLane | None:
     """The compiled module's function; None without it."""
-    if os.environ.get("TIDELOG_PURE") == "1":
-        return None
-    try:
-        from tidelog.server.replication._follower_lane import follower_lane
-    except ImportError:
-        return None
-    make: MakeLane = follower_lane
-    return make
+    return native.compiled("tidelog.server.replication._follower_lane", "follower_lane")
 
 
 def with_follower_lane(node: Node, dispatcher: Dispatcher) -> Handle:
