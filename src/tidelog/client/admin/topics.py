@@ -18,7 +18,7 @@ from tidelog.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from tidelog.client.admin.results import TopicDescription
+    from tidelog.client.admin.results import PartitionDescription, TopicDescription
 
 TOPICS_AS_STRUCTURES_FROM = 6
 """From this version on DeleteTopics takes structures instead of names."""
@@ -90,7 +90,7 @@ def _offsets_at(leader: int, parts: Mapping[str, list[ListOffsetsPartition]], is
 
 def describe(names: Iterable[str] | None) -> Call[list[TopicDescription]]:
     """These topics, or all of them (None), by name. KafkaError (UNKNOWN_TOPIC_OR_PARTITION) if one of them does not exist."""
-    from tidelog.client.admin.results import PartitionDescription, TopicDescription
+    from tidelog.client.admin.results import TopicDescription
 
     found = yield from topics(names)
     for topic in found:
@@ -100,20 +100,27 @@ def describe(names: Iterable[str] | None) -> Call[list[TopicDescription]]:
             topic.name or "",
             bytes(topic.topic_id or ZERO_UUID),
             topic.is_internal,
-            tuple(
-                PartitionDescription(
-                    part.partition_index,
-                    None if part.leader_id == NO_BROKER else part.leader_id,
-                    part.leader_epoch,
-                    tuple(part.replica_nodes),
-                    tuple(part.isr_nodes),
-                    tuple(part.offline_replicas),
-                )
-                for part in sorted(topic.partitions, key=lambda each: each.partition_index)
-            ),
+            partitions_of(topic),
         )
         for topic in found
     ]
+
+
+def partitions_of(topic: MetadataResponseTopic) -> tuple[PartitionDescription, ...]:
+    """The partitions of a topic in an answer, by number."""
+    from tidelog.client.admin.results import PartitionDescription
+
+    return tuple(
+        PartitionDescription(
+            part.partition_index,
+            None if part.leader_id == NO_BROKER else part.leader_id,
+            part.leader_epoch,
+            tuple(part.replica_nodes),
+            tuple(part.isr_nodes),
+            tuple(part.offline_replicas),
+        )
+        for part in sorted(topic.partitions, key=lambda each: each.partition_index)
+    )
 
 
 def create(

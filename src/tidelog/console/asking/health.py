@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidelog.client.admin.results import LogDir, QuorumDescription, Reassignment, TransactionDescription
+from tidelog.client.admin.results import LogDir, PartitionDescription, QuorumDescription, Reassignment, TransactionDescription
 from tidelog.client.calls import Partition
-from tidelog.console.asking.overview import Overview, PartitionState
+from tidelog.console.asking.overview import Overview, is_clean
 from tidelog.console.quoting import word
 from tidelog.console.wording import SHOWN, numbers
 
@@ -74,16 +74,16 @@ def troubles(facts: Facts) -> tuple[list[Trouble], list[str]]:
     return sorted(found, key=lambda each: _ORDER.index(each.severity)), fine
 
 
-def _partitions(facts: Facts, wanted: Callable[[Partition, PartitionState], bool]) -> dict[Partition, PartitionState]:
+def _partitions(facts: Facts, wanted: Callable[[Partition, PartitionDescription], bool]) -> dict[Partition, PartitionDescription]:
     return {at: part for at, part in facts.overview.each_partition() if wanted(at, part)}
 
 
-def _named(found: Mapping[Partition, PartitionState], text: Callable[[PartitionState], str]) -> tuple[str, ...]:
+def _named(found: Mapping[Partition, PartitionDescription], text: Callable[[PartitionDescription], str]) -> tuple[str, ...]:
     lines = [f"{topic}-{index}: {text(part)}" for (topic, index), part in sorted(found.items())[:SHOWN]]
     return (*lines, f"and {len(found) - SHOWN} more") if len(found) > SHOWN else tuple(lines)
 
 
-def _topic_of(found: Mapping[Partition, PartitionState]) -> tuple[str, str]:
+def _topic_of(found: Mapping[Partition, PartitionDescription]) -> tuple[str, str]:
     return "topic", min(found)[0]
 
 
@@ -122,11 +122,11 @@ def _down(facts: Facts) -> Iterable[Trouble]:
 def _under_min_isr(facts: Facts) -> Iterable[Trouble]:
     least = facts.min_in_sync
 
-    def below(at: Partition, part: PartitionState) -> bool:
+    def below(at: Partition, part: PartitionDescription) -> bool:
         return part.leader is not None and len(part.in_sync) < least.get(at[0], 1)
 
-    def just(at: Partition, part: PartitionState) -> bool:
-        return part.leader is not None and not part.is_clean and len(part.in_sync) == least.get(at[0], 1) and at[0] in least
+    def just(at: Partition, part: PartitionDescription) -> bool:
+        return part.leader is not None and not is_clean(part) and len(part.in_sync) == least.get(at[0], 1) and at[0] in least
 
     found = _partitions(facts, below)
     if found:
@@ -153,7 +153,7 @@ def _under_min_isr(facts: Facts) -> Iterable[Trouble]:
 
 
 def _under_replicated(facts: Facts) -> Iterable[Trouble]:
-    found = _partitions(facts, lambda _, part: part.leader is not None and not part.is_clean)
+    found = _partitions(facts, lambda _, part: part.leader is not None and not is_clean(part))
     if found:
         missing = sorted({each for part in found.values() for each in part.replicas if each not in part.in_sync})
         yield Trouble(
@@ -267,7 +267,7 @@ def _moving(facts: Facts) -> Iterable[Trouble]:
 def _not_preferred(facts: Facts) -> Iterable[Trouble]:
     found = _partitions(
         facts,
-        lambda _, part: part.leader is not None and bool(part.replicas) and part.leader != part.replicas[0] and part.is_clean,
+        lambda _, part: part.leader is not None and bool(part.replicas) and part.leader != part.replicas[0] and is_clean(part),
     )
     if found:
         yield Trouble(

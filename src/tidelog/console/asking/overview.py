@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tidelog.client.admin.topics import metadata
+from tidelog.client.admin.results import PartitionDescription
+from tidelog.client.admin.topics import metadata, partitions_of
 from tidelog.client.calls import Call, Partition
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import NO_BROKER, ZERO_UUID
+from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.messages.metadata import MetadataResponseTopic
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """A partition. ``leader`` is None without one."""
-
-    index: int
-    leader: int | None
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    offline: tuple[int, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether it has a leader, and every replica is in sync."""
-        return self.leader is not None and len(self.in_sync) >= len(self.replicas)
+def is_clean(part: PartitionDescription) -> bool:
+    """Whether it has a leader, and every replica is in sync."""
+    return part.leader is not None and len(part.in_sync) >= len(part.replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +25,13 @@ class TopicState:
     name: str
     topic_id: bytes
     internal: bool
-    partitions: tuple[PartitionState, ...]
+    partitions: tuple[PartitionDescription, ...]
     error: str | None = None
 
     @property
     def unclean(self) -> int:
         """Partitions without a leader, or with a replica out of sync."""
-        return sum(not part.is_clean for part in self.partitions)
+        return sum(not is_clean(part) for part in self.partitions)
 
     @property
     def replication(self) -> int:
@@ -73,7 +62,7 @@ class Overview:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}, or the console may not see it.")
         return found
 
-    def each_partition(self) -> Iterator[tuple[Partition, PartitionState]]:
+    def each_partition(self) -> Iterator[tuple[Partition, PartitionDescription]]:
         for topic in self.topics.values():
             for part in topic.partitions:
                 yield (topic.name, part.index), part
@@ -105,16 +94,5 @@ def overview() -> Call[Overview]:
 
 
 def _topic(found: MetadataResponseTopic) -> TopicState:
-    parts = tuple(
-        PartitionState(
-            part.partition_index,
-            None if part.leader_id == NO_BROKER else part.leader_id,
-            part.leader_epoch,
-            tuple(part.replica_nodes),
-            tuple(part.isr_nodes),
-            tuple(part.offline_replicas),
-        )
-        for part in sorted(found.partitions, key=lambda each: each.partition_index)
-    )
     error = None if found.error_code == ErrorCode.NONE else ErrorCode(found.error_code).name
-    return TopicState(found.name or "", bytes(found.topic_id or ZERO_UUID), found.is_internal, parts, error)
+    return TopicState(found.name or "", bytes(found.topic_id or ZERO_UUID), found.is_internal, partitions_of(found), error)

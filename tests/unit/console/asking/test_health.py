@@ -2,15 +2,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidelog.client.admin.results import LogDir, QuorumDescription, QuorumReplica, Reassignment, TransactionDescription
+from tidelog.client.admin.results import (
+    LogDir,
+    PartitionDescription,
+    QuorumDescription,
+    QuorumReplica,
+    Reassignment,
+    TransactionDescription,
+)
 from tidelog.console.asking.health import Facts, troubles
-from tidelog.console.asking.overview import BrokerAddress, Overview, PartitionState, TopicState
+from tidelog.console.asking.overview import BrokerAddress, Overview, TopicState
 
-CLEAN = PartitionState(0, 1, 0, (1, 2), (1, 2), ())
+CLEAN = PartitionDescription(0, 1, 0, (1, 2), (1, 2), ())
 NOW = 1_000_000
 
 
-def facts(part: PartitionState = CLEAN, brokers: tuple[int, ...] = (1, 2), **changes: object) -> Facts:
+def facts(part: PartitionDescription = CLEAN, brokers: tuple[int, ...] = (1, 2), **changes: object) -> Facts:
     topic = TopicState("orders", b"", False, (part,))
     there = Overview("c", {each: BrokerAddress(each, "h", 1, None) for each in brokers}, {"orders": topic})
     return replace(Facts(NOW, there), **changes)  # type: ignore[arg-type]
