@@ -19,7 +19,7 @@ from typing import IO
 from tidelog.cli.console import END_LIMIT_S, WITH_STDIN, missing_extra
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.config.resolve import BrokerConfig
-from tidelog.console.web.loopback import is_loopback
+from tidelog.model.addresses import is_loopback
 from tidelog.model.errors import ConfigError
 
 FLAG = "--console"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from tidelog.config.listener_tls import VERSIONS, TlsSettings
 from tidelog.config.listeners import parse_address
 from tidelog.config.options import Password
 from tidelog.config.values import NodeValues
+from tidelog.model.addresses import is_loopback
 from tidelog.model.errors import ConfigError
 
 LISTENER = "tidelog.http.listener"
@@ -44,7 +44,7 @@ def endpoint_security(config: NodeValues) -> HttpEndpointSecurity:
 def endpoint_warnings(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
     """What strangers can read on a network, although the rest of the node is secured."""
     listener = config.tidelog_http_listener
-    if not listener or _is_loopback(parse_address(LISTENER, listener)[0]):
+    if not listener or is_loopback(parse_address(LISTENER, listener)[0]):
         return
     found = endpoint_security(config)
     has_login = found.token_file is not None or found.user_file is not None or _asks_for_certificates(found)
@@ -97,12 +97,3 @@ def _tls(config: NodeValues) -> TlsSettings | None:
 
 def _secret(value: object) -> str | None:
     return value.secret if isinstance(value, Password) else None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

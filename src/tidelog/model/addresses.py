@@ -23,3 +23,12 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host, an address (IPv6 in brackets or not) or a name. False for an empty one, which
+    is every interface."""
+    if host == "localhost":
+        return True
+    host = host.strip("[]")
+    return is_address(host) and ip_address(host).is_loopback

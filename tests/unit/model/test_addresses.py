@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tidelog.model.addresses import ip_address, is_address
+from tidelog.model.addresses import ip_address, is_address, is_loopback
 
 
 @pytest.mark.parametrize(("host", "expected"), [("127.0.0.1", True), ("::1", True), ("localhost", False), ("node-1", False)])
@@ -28,3 +28,13 @@ def test_the_library_is_loaded_by_the_first_address() -> None:
         "print(before, 'ipaddress' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "False True\n"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"])
+def test_this_machine_alone(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org"])
+def test_other_machines_too(host: str) -> None:
+    assert not is_loopback(host)

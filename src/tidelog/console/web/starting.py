@@ -16,10 +16,10 @@ from tidelog.console.web.application import Application
 from tidelog.console.web.audit import Audit, to_file
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Limits, State, wall_ms
-from tidelog.console.web.loopback import is_loopback
 from tidelog.console.web.registry import Registry
 from tidelog.console.web.static_files import StaticFiles
 from tidelog.console.web.table import routes
+from tidelog.model.addresses import is_loopback
 from tidelog.model.errors import ConfigError
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})

@@ -8,7 +8,6 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
 import uvicorn
 
@@ -17,6 +16,7 @@ from tidelog.client.net.aio import AsyncClient
 from tidelog.client.settings import ClientSettings
 from tidelog.config.listeners import address_text
 from tidelog.http.connections import Connection
+from tidelog.model.addresses import is_loopback
 from tidelog.model.errors import ConfigError
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
@@ -64,7 +64,7 @@ def check(options: Options) -> None:
     """ConfigError for a listener that others can reach and that is not secured, unless it is meant so."""
     if (options.certificate is None) != (options.key is None):
         raise ConfigError("A certificate and its key belong together: give --tls-certificate and --tls-key.")
-    if options.insecure or _only_here(options.host):
+    if options.insecure or is_loopback(options.host):
         return
     missing = [] if options.users else ["a login (--users FILE)"]
     missing += [] if options.certificate else ["TLS (--tls-certificate, --tls-key)"]
@@ -73,15 +73,6 @@ def check(options: Options) -> None:
             f"{options.host} can be reached from other machines, and there is no {' and no '.join(missing)}. "
             "Listen on 127.0.0.1, or add that, or accept it with --insecure."
         )
-
-
-def _only_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listen(options: Options) -> socket.socket:
