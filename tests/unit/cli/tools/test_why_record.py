@@ -82,9 +82,9 @@ def test_the_life_of_a_record(world: World) -> None:
 def test_a_page_that_cannot_be_read_is_named(world: World) -> None:
     create(world.talk, "u")
     produce(world.talk, "u", 1)
-    done = CliRunner().invoke(main, world.words("u:0:0", "nobody", "127.0.0.1:1"))
+    done = CliRunner().invoke(main, world.words("u:0:0", "unknown", "127.0.0.1:1"))
     assert done.exit_code == 3
-    assert "Cause (no-group): there is no share group nobody" in done.stdout
+    assert "Cause (no-group): there is no share group unknown" in done.stdout
     assert "Not visible from here: the facts of a node (" in done.stdout
     assert "only the partition's leader knows that" in done.stdout
 
