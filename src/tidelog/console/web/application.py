@@ -134,7 +134,7 @@ class Application:
             body = await self._body(request, route)
             context = Context(self._state, request, access, session, segments, query, body)
             self._check_right(route, context)
-            async with asyncio.timeout(LONGEST_S):
+            async with self._state.ending.limit(LONGEST_S):
                 found = await route.handler(context)
             self._note(route, context, *outcome_of(found))
             if isinstance(found, Response):

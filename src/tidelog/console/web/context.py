@@ -14,6 +14,7 @@ from tidelog.console.access.sessions import Guesses, Session, Sessions
 from tidelog.console.access.users import Users
 from tidelog.console.web.audit import Audit
 from tidelog.console.web.clusters import Cluster
+from tidelog.console.web.ending import Ending
 from tidelog.console.web.limits import Gate, Pace
 from tidelog.console.web.problems import Problem
 
@@ -67,6 +68,7 @@ class State:
     now_ms: Callable[[], int] = wall_ms
     sessions: Sessions = field(default_factory=Sessions)
     guesses: Guesses = field(default_factory=Guesses)
+    ending: Ending = field(default_factory=Ending)
     searches: Gate = field(init=False)
     tails: Gate = field(init=False)
     logins: Gate = field(init=False)

@@ -140,21 +140,18 @@ def state_of(options: Options) -> State:
     )
 
 
-def application(options: Options) -> Application:
-    """The ASGI application."""
-    return Application(state_of(options), routes())
-
-
 def server(options: Options) -> Any:
     """A uvicorn server that is not running yet. ConfigError."""
     import uvicorn
 
+    from tidelog.console.web.serving import Server
     from tidelog.http.connections import Connection
 
     host, port = checked(options)
-    return uvicorn.Server(
+    state = state_of(options)
+    return Server(
         uvicorn.Config(
-            application(options),
+            Application(state, routes()),
             host=host.strip("[]"),
             port=port,
             http=Connection,
@@ -170,7 +167,8 @@ def server(options: Options) -> Any:
             h11_max_incomplete_event_size=LARGEST_HEAD,
             ssl_certfile=options.certificate,
             ssl_keyfile=options.key,
-        )
+        ),
+        state.ending,
     )
 
 
