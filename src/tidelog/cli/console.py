@@ -178,7 +178,7 @@ def _pair(flag: str, text: str) -> tuple[str, str]:
 
 
 def _print_hash() -> None:
-    from tidelog.console.access.passwords import hashed
+    from tidelog.http.passwords import hashed
 
     click.echo(hashed(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True), os.urandom(SALT_BYTES)))
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from tidelog.cli.console import clusters_of
 from tidelog.cli.main import main
 from tidelog.cli.refusal import CommandFailed
-from tidelog.console.access.passwords import is_right
 from tidelog.console.web.starting import ClusterOption
+from tidelog.http.passwords import is_right
 
 
 def test_a_password_becomes_a_hash() -> None:

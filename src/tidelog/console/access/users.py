@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidelog.console.access import passwords
 from tidelog.console.access.rights import Access, Grant, Mask, Right
+from tidelog.http import passwords
 from tidelog.model.errors import ConfigError
 
+MAKER: Final = "tidelog console --hash-password"
 _PARTS: Final = ("key", "value", "headers")
 
 
@@ -56,8 +57,8 @@ class Users:
         entry = _object(found, place, {"password", "roles"})
         stored, roles = entry.get("password"), _texts(entry.get("roles"), f"{place}: roles")
         if not isinstance(stored, str):
-            raise ConfigError(f"{place} has no password; tidelog console --hash-password makes one.")
-        passwords.check_form(stored, place)
+            raise ConfigError(f"{place} has no password; {MAKER} makes one.")
+        passwords.check_form(stored, place, MAKER)
         self._check_roles(roles, place)
         return User(name, stored, frozenset(roles))
 

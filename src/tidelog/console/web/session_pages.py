@@ -9,7 +9,6 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from tidelog import __version__
-from tidelog.console.access import passwords
 from tidelog.console.access.rights import EVERYTHING, Access
 from tidelog.console.access.sessions import LONGEST_MS, Session
 from tidelog.console.filters.evaluation import compiled
@@ -19,6 +18,7 @@ from tidelog.console.web.context import COOKIE, Context
 from tidelog.console.web.problems import Problem
 from tidelog.console.web.routing import Route
 from tidelog.console.web.values import Param, text
+from tidelog.http import passwords
 
 _NO_USER: Final = passwords.no_password(b"no user has this")
 

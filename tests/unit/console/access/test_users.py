@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tidelog.console.access.passwords import hashed
 from tidelog.console.access.rights import About, Right
 from tidelog.console.access.users import Users
+from tidelog.http.passwords import hashed
 from tidelog.model.errors import ConfigError
 
 HASH = hashed("secret", b"0123456789abcdef")
