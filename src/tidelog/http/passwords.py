@@ -1,6 +1,7 @@
 """Passwords as scrypt hashes (RFC 7914), for the users' files of console and registry, compared in constant time.
 
-The text is ``scrypt:COST:BLOCK:PARALLEL:SALT:HASH``, salt and hash in base64. A file may have a higher cost than ``hashed`` gives.
+The text is ``scrypt:COST:BLOCK:PARALLEL:SALT:HASH``, salt and hash in base64. A file may have a higher cost
+than ``hashed`` gives.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Users that may send requests, from a file, by HTTP basic authentication.
 
 A line is ``name: role, HASH``, made by ``tidelog registry --hash-password NAME``, with the role ``read`` or ``write``; the hash
-is of ``tidelog.http.passwords``, as in the console's file. Lines that begin with ``#`` are comments. Proofs that were right once are kept as digests under a key of
-this process, so that scrypt runs once for each.
+is of ``tidelog.http.passwords``, as in the console's file. Lines that begin with ``#`` are comments. Proofs that were right once
+are kept as digests under a key of this process, so that scrypt runs once for each.
 """
 
 from __future__ import annotations

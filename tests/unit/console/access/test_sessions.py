@@ -1,15 +1,6 @@
 from __future__ import annotations
 
-from tidelog.console.access.sessions import (
-    FREE_FAILURES,
-    IDLE_MS,
-    LONGEST_MS,
-    LONGEST_WAIT_MS,
-    MAX_NAMES,
-    MAX_SESSIONS,
-    Guesses,
-    Sessions,
-)
+from tidelog.console.access.sessions import IDLE_MS, LONGEST_MS, MAX_SESSIONS, Sessions
 
 
 def test_a_session_is_found_by_its_token_until_it_ends() -> None:
@@ -44,29 +35,6 @@ def test_sessions_are_bounded_and_the_unused_one_goes() -> None:
         sessions.begin(f"t{number}", "ann", "c", 2)
     assert sessions.find("first", 3) is not None
     assert sessions.find("second", 3) is None
-
-
-def test_guessing_gets_slower_and_a_success_forgives() -> None:
-    guesses = Guesses()
-    for _ in range(FREE_FAILURES):
-        assert guesses.wait_ms("ann", 0) == 0
-        guesses.failed("ann", 0)
-    assert guesses.wait_ms("ann", 0) == 1000
-    guesses.failed("ann", 1000)
-    assert guesses.wait_ms("ann", 1000) == 2000
-    for _ in range(20):
-        guesses.failed("ann", 1000)
-    assert guesses.wait_ms("ann", 1000) == LONGEST_WAIT_MS
-    assert guesses.wait_ms("ann", 1000 + LONGEST_WAIT_MS) == 0
-    guesses.succeeded("ann")
-    assert guesses.wait_ms("ann", 1000) == 0
-
-
-def test_names_that_were_guessed_are_bounded() -> None:
-    guesses = Guesses()
-    for number in range(MAX_NAMES + FREE_FAILURES):
-        guesses.failed(f"n{number}", 0)
-    assert guesses.wait_ms("n0", 0) == 0
 
 
 def test_a_session_that_ended_stays_over() -> None:

@@ -16,7 +16,7 @@ def test_streams_are_told_of_the_end_before_uvicorn_waits_for_them() -> None:
         ending = Ending()
         found = Server(uvicorn.Config(application, port=0, lifespan="off", log_level="critical"), ending)
         serving = asyncio.get_running_loop().create_task(found.serve())
-        while not found.started:
+        while not found.started:  # noqa: ASYNC110
             await asyncio.sleep(0)
         found.should_exit = True
         await ending.wait()

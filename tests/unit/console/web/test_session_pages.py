@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.unit.console.web.browser import PASSWORD, Browser, console, users
-from tidelog.console.access.sessions import FREE_FAILURES
+from tidelog.console.access.guesses import FREE_FAILURES
 
 NOWHERE = "127.0.0.1:1"
 
