@@ -1,4 +1,4 @@
-"""Logins of the console by a provider that is not ours: node-oidc-provider, with its own pages. Needs Node 20: make console-oidc."""
+"""Logins of the console by a provider that is not ours, node-oidc-provider, with its own pages (make console-oidc; Node 20)."""
 
 from __future__ import annotations
 

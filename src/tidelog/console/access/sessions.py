@@ -18,8 +18,8 @@ MAX_ID_TOKEN: Final = 4096
 class Session:
     """A login. ``csrf``: what changes have to show in a header. ``until_ms``: its end in any case.
 
-    ``roles``: what a provider's login gave; None: those of the user's entry in the file. ``id_token``: of the provider's login, for
-    the logout."""
+    ``roles``: what a provider's login gave; None: those of the user's entry in the file. ``id_token``: of the provider's login,
+    for the logout."""
 
     user: str
     csrf: str = field(repr=False)
@@ -48,8 +48,8 @@ class Sessions:
         roles: frozenset[str] | None = None,
         id_token: str | None = None,
     ) -> Session:
-        """``token`` and ``csrf``: random texts. ``until_ms``: an end before the usual one. The session that was unused for longest
-        makes room."""
+        """``token`` and ``csrf``: random texts. ``until_ms``: an end before the usual one. The session that was unused for
+        longest makes room."""
         last_ms = now_ms + LONGEST_MS
         kept = id_token if id_token is not None and len(id_token) <= MAX_ID_TOKEN else None
         session = Session(user, csrf, now_ms, now_ms, last_ms if until_ms is None else min(until_ms, last_ms), roles, kept)

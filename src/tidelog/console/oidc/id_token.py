@@ -17,7 +17,7 @@ _LATEST_S: Final = 1e12
 
 
 def check_token(claims: Mapping[str, Any], settings: OidcSettings, nonce: str, now_ms: int) -> None:
-    """LoginRefused unless the token is of this issuer, for this client, for this login, and valid now. Its signature was checked."""
+    """LoginRefused unless the token is of this issuer, for this client and login, and valid now. Its signature was checked."""
     registry = JWTClaimsRegistry(
         now=now_ms // 1000,
         leeway=LEEWAY_S,

@@ -1,4 +1,4 @@
-"""What a provider says about itself (OpenID Connect Discovery), and whether logins can be done with it as it is configured here."""
+"""What a provider says about itself (OpenID Connect Discovery), and whether logins work with it as it is configured here."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Addresses of a provider. ``method``: how this client logs in at ``token``. ``states_issuer``: each of its redirects names it
-    (RFC 9207)."""
+    """Addresses of a provider. ``method``: how this client logs in at ``token``. ``states_issuer``: each of its redirects names
+    it (RFC 9207)."""
 
     authorization: str
     token: str

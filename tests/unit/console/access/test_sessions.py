@@ -37,6 +37,19 @@ def test_sessions_are_bounded_and_the_unused_one_goes() -> None:
     assert sessions.find("second", 3) is None
 
 
+def test_a_session_ends_with_what_began_it() -> None:
+    sessions = Sessions()
+    session = sessions.begin("t", "ann", "c", 0, until_ms=1000, roles=frozenset({"viewer"}), id_token="x" * 5000)
+    assert sessions.find("t", 1000) is session
+    assert session.id_token is None
+    assert sessions.is_over(session, 1001)
+    assert sessions.find("t", 1001) is None
+    assert sessions.begin("u", "ann", "c", 0, until_ms=10 * LONGEST_MS).until_ms == LONGEST_MS
+    kept = sessions.begin("v", "ann", "c", 0, id_token="head.claims.proof")
+    assert sessions.end("v") is kept
+    assert "head.claims.proof" not in repr(kept)
+
+
 def test_a_session_that_ended_stays_over() -> None:
     sessions = Sessions()
     session = sessions.begin("t", "ann", "c", 0)
