@@ -158,6 +158,18 @@ def test_an_id_token_that_fails_a_check_logs_no_one_in(
     assert [json.loads(each)["outcome"] for each in seen] == ["refused", "done"]
 
 
+def test_an_algorithm_that_the_settings_leave_out_is_not_taken(provider: OidcProvider, secret: str) -> None:
+    async def refusing(browser: Browser) -> None:
+        await refused(browser, await begun_and_back(browser), "unavailable")  # its metadata says so already
+        provider.metadata = {"id_token_signing_alg_values_supported": None}
+        await refused(browser, await logged_in(browser, provider), "failed")
+
+    async def begun_and_back(browser: Browser) -> Reply:
+        return await browser.ask("GET", "api/v1/login/oidc")
+
+    run(provider, secret, refusing, algorithms=["RS256"])
+
+
 def test_a_key_that_is_not_the_providers_signs_nothing(provider: OidcProvider, secret: str) -> None:
     async def job(browser: Browser) -> None:
         right, forged = provider.key, provider.new_key()
