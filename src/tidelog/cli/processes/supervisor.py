@@ -1,8 +1,9 @@
 """Runs the processes of ``tidelog start --processes N``: starts them in order, starts again what has ended, stops them in order.
 
 ``preparing`` executes this module in its own place, with a plan and open descriptors. It imports nothing of a broker: it takes a
-third of a node's memory, and has little that could fail; a console is a process, too. It holds the listening sockets of first contact, so that a connection
+third of a node's memory, and has little that could fail. It holds the listening sockets of first contact, so that a connection
 waits there while a process is started again, and a lock that its processes hold too: it is free when the last of them has ended.
+With ``--console`` it starts that, too, once clients are served, and ends it first.
 
 A process that loses its supervisor stops in order (``server.installation``), so a killed supervisor leaves nothing behind; what
 runs the supervisor (systemd, a container) starts it again.
