@@ -1,7 +1,7 @@
 """An OpenID provider on this machine for one client, over HTTP: logs its ``person`` in without asking, and can be made to lie.
 
 with OidcProvider({"sub": "1", "groups": ["staff"]}) as provider:
-    provider.change = {"aud": "somebody else"}
+    provider.change = {"aud": "another client"}
 """
 
 from __future__ import annotations

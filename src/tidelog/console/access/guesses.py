@@ -1,7 +1,7 @@
 """The brake on guessing passwords, in three bounded tables. An attempt counts as wrong until it is known to be right.
 
 - By name and address: from the sixth wrong password on, each doubles the wait, up to a minute. It holds for that address only, so
-  nobody is locked out by someone else's attempts.
+  attempts from one lock a name out for no other.
 - By address: twenty wrong passwords, then one in six seconds, whatever the names.
 - By name: fifty wrong passwords from anywhere, then one in two seconds. One address alone cannot use that up.
 """

@@ -57,7 +57,7 @@ class Users:
         return self._users.get(name)
 
     def access(self, session: Session, *, read_only: bool) -> Access:
-        """What whoever began the session may do."""
+        """What the user of the session may do."""
         user = self.find(session.user)
         roles = session.roles if session.roles is not None else frozenset() if user is None else user.roles
         grants = [grant for role in sorted(roles) for grant in self._roles[role]]

@@ -1,4 +1,4 @@
-"""Who a provider says somebody is, and the roles that its claims give."""
+"""The person whom a provider logged in, and the roles that the claims give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_VALUES: Final = 1000
 
 
 class LoginRefused(Exception):
-    """The login fails. ``code``: what the browser is told; the text is for the log."""
+    """The login fails. ``code``: the reason that the browser gets; the text is for the log."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)

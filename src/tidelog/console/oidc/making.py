@@ -26,13 +26,13 @@ def made(settings: OidcSettings, now_ms: Callable[[], int]) -> Provider:
 
 def looked_at(settings: OidcSettings) -> str | None:
     """Asks for the provider's metadata. ConfigError when it is the wrong provider, or cannot be used; a text when it does not
-    answer, which may be over when somebody logs in."""
+    answer, which may be over at the first login."""
     try:
         asyncio.run(made(settings, lambda: 0).metadata())
     except Unfit as error:
         raise ConfigError(f"oidc: {error}.") from None
     except NoAnswer as error:
-        return f"nobody can log in by {settings.issuer} now: {error}"
+        return f"there are no logins by {settings.issuer} now: {error}"
     return None
 
 

@@ -156,7 +156,7 @@ class Provider:
         reply = await self._ask(url, headers={"Authorization": f"Bearer {access}"})
         found = _object(reply)
         if reply.status != 200 or found.get("sub") != subject:
-            raise LoginRefused("failed", f"userinfo answers with status {reply.status}, or about somebody else")
+            raise LoginRefused("failed", f"userinfo answers with status {reply.status}, or about another person")
         return found
 
 

@@ -61,7 +61,7 @@ class OidcSettings:
 
 
 def settings_of(found: Any, where: str, known_roles: Collection[str]) -> OidcSettings:
-    """The settings in the file. ConfigError for a part that is missing, unknown, or would log nobody in."""
+    """The settings in the file. ConfigError for a part that is missing, unknown, or would log no one in."""
     if not isinstance(found, dict):
         raise ConfigError(f"{where} must be a JSON object.")
     if unknown := sorted(set(found) - _KNOWN):
@@ -91,7 +91,7 @@ def _check(settings: OidcSettings, where: str, known_roles: Collection[str]) -> 
     if bool(settings.roles) != bool(settings.roles_claim):
         raise ConfigError(f"{where}: roles_claim and roles belong together: the claim, and which roles its values give.")
     if not settings.all_roles:
-        raise ConfigError(f"{where}: roles or everyone must give a role, or nobody could log in.")
+        raise ConfigError(f"{where}: roles or everyone must give a role, or no one could log in.")
     if missing := sorted(settings.all_roles - set(known_roles)):
         raise ConfigError(f"{where}: there is no role {missing[0]}.")
     if not settings.algorithms or (wrong := sorted(set(settings.algorithms) - set(ALGORITHMS))):

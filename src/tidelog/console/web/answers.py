@@ -21,7 +21,7 @@ BEAT_S: Final = 10.0
 SLOWEST_S: Final = 30.0
 """How long a browser may take to accept one piece of a stream."""
 LAST_S: Final = 1.0
-"""The same of the last line, at the console's end."""
+"""How long it may take to accept the last line, at the console's end."""
 PIECE_BYTES: Final = 64 << 10
 
 
