@@ -95,12 +95,11 @@ def command(
 
 def serve(options: Options, *, with_stdin: bool = False) -> None:
     """Serve until the process is asked to end, or ``with_stdin`` until stdin is closed. ConfigError before that."""
-    from tidelog.console.web.starting import bound, checked, looked_at, server, url_of
+    from tidelog.console.web.starting import bound, checked, server, url_of, warnings
 
     host, port = checked(options)
     running = server(options)
-    warning = looked_at(options)
-    if warning is not None:
+    for warning in warnings(options):
         click.echo(f"tidelog console: {warning}", err=True)
     with bound(host, port) as socket:
         if with_stdin:

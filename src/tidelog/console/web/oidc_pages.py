@@ -34,9 +34,12 @@ async def begin(context: Context) -> Response:
     sign_in, now_ms = _sign_in(context), context.state.now_ms()
     ticket = sign_in.tickets.begin(secrets.token_urlsafe(_TOKEN_BYTES), safe_place(context.query["to"]), now_ms)
     try:
-        url = await sign_in.provider.login_url(ticket, sign_in.redirect)
+        with sign_in.gate.enter():  # a provider that is slow must not hold all connections
+            url = await sign_in.provider.login_url(ticket, sign_in.redirect)
     except (NoAnswer, Unfit) as error:
         return _refused(context, sign_in, "unavailable", str(error))
+    except Problem as error:
+        return _refused(context, sign_in, "busy", error.detail)
     response = RedirectResponse(url, 303)
     # Lax: the provider's redirect is a visit from another site, and has to bring it.
     response.set_cookie(TICKET, ticket.sealed, max_age=LONGEST_MS // 1000, samesite="lax", **_cookie(context))
@@ -100,9 +103,10 @@ def _sign_in(context: Context) -> SignIn:
 
 
 def _refused(context: Context, sign_in: SignIn, code: str, reason: str) -> Response:
-    """The first page, which says so. The reason is for the operator."""
-    context.state.audit.add("login", user=None, address=context.address, outcome="refused", by="oidc", detail=reason)
-    _log.warning("a login by %s from %s is refused: %s", sign_in.provider.settings.issuer, context.address, reason)
+    """The first page, which says so. The reason is for the operator; what is over a limit is not noted, it can be without end."""
+    if code != "busy":
+        context.state.audit.add("login", user=None, address=context.address, outcome="refused", by="oidc", detail=reason)
+        _log.warning("a login by %s from %s is refused: %s", sign_in.provider.settings.issuer, context.address, reason)
     response = RedirectResponse(f"{sign_in.home}?login={code}", 303)
     response.delete_cookie(TICKET, samesite="lax", **_cookie(context))
     return response

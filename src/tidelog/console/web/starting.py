@@ -192,15 +192,24 @@ def server(options: Options) -> Any:
     )
 
 
-def looked_at(options: Options) -> str | None:
-    """Asks the provider of the login for its metadata, once. ConfigError when logins by it cannot work. Returns a warning when it
-    does not answer now; None when all is well, or there is no provider."""
+def warnings(options: Options) -> list[str]:
+    """What to say before the start of a console whose options are right. It asks the provider of the login for its metadata, once:
+    ConfigError when logins by it cannot work."""
+    found = []
+    host, _ = parse_address("--listen", options.listen)
+    public = urlsplit(options.public_url or "").hostname or "localhost"
+    if options.users is not None and not options.proxies and is_loopback(host) and not is_loopback(public):
+        found.append(
+            f"browsers reach {public} through a proxy, and without --proxy ADDRESS all of them count as one: wrong passwords of "
+            "one slow the log-ins of all, and the audit has the proxy's address."
+        )
     settings = None if options.users is None else Users(*options.users).oidc
-    if settings is None:
-        return None
-    from tidelog.console.oidc.making import looked_at as look
+    if settings is not None:
+        from tidelog.console.oidc.making import looked_at
 
-    return look(settings)
+        problem = looked_at(settings)
+        found += [] if problem is None else [problem]
+    return found
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -373,6 +373,23 @@ def test_a_provider_that_is_down_answers_nonsense_or_too_much_costs_only_the_log
     run(gone, secret, down)
 
 
+def test_log_ins_that_wait_for_the_provider_are_bounded(
+    provider: OidcProvider, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "MOST_AT_A_TIME", 1)
+    seen: list[str] = []
+
+    async def job(browser: Browser) -> None:
+        sent = await asyncio.to_thread(provider.visit, await begun(browser))
+        with browser.application._state.sign_in.gate.enter():
+            await refused(browser, await browser.ask("GET", "api/v1/login/oidc"), "busy")
+            await refused(browser, await back(browser, sent), "expired")  # the refusal took the ticket
+        assert await begun(browser)
+
+    run(provider, secret, job, seen)
+    assert len(seen) == 1
+
+
 def test_returns_that_fail_are_slowed_by_address(provider: OidcProvider, secret: str) -> None:
     async def job(browser: Browser) -> None:
         for _ in range(sign_in.BURST):
