@@ -193,8 +193,8 @@ def server(options: Options) -> Any:
 
 
 def warnings(options: Options) -> list[str]:
-    """What to say before the start of a console whose options are right. It asks the provider of the login for its metadata, once:
-    ConfigError when logins by it cannot work."""
+    """What to say before the start of a console whose options are right. It asks the provider of the login for its metadata,
+    once: ConfigError when logins by it cannot work."""
     found = []
     host, _ = parse_address("--listen", options.listen)
     public = urlsplit(options.public_url or "").hostname or "localhost"
