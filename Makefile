@@ -137,6 +137,15 @@ front-walk: $(VENV)/.dev front/node_modules/.ready ## Each page of the console i
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[console]'
 	$(BIN)/python front/walk.py $(ARGS)
 
+tests/oidc/node_modules/.ready: tests/oidc/package.json tests/oidc/package-lock.json
+	@command -v npm > /dev/null || { echo "the provider of this test runs on Node 20 or newer, with npm"; exit 1; }
+	cd tests/oidc && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: console-oidc
+console-oidc: $(VENV)/.dev tests/oidc/node_modules/.ready ## The console's login by an OpenID provider that is not ours, node-oidc-provider; half a minute (needs Node 20)
+	$(BIN)/python -m pytest -q tests/oidc/logins.py $(ARGS)
+
 front-fresh: front ## Build the console's pages again: fails when that changes a committed file
 	git diff --exit-code --stat -- front/BUILT src/tidelog/console/static
 	@test -z "$$(git status --porcelain -- src/tidelog/console/static)" || { git status --short -- src/tidelog/console/static; exit 1; }

@@ -67,7 +67,7 @@ async def records(context: Context) -> Lines:
         _note(context, topic.name, shown.outcome, shown.records, partitions=sorted(begin), mode=query["mode"])
         await client.close()
 
-    return Lines(_stream(context, Walk(client.run, topic, view, _budget(context)), topic, begin, shown), end)
+    return Lines(_stream(context, Walk(client.run, topic, view, _budget(context)), topic, begin, shown), end, state.ending)
 
 
 def _test(context: Context) -> Test | None:

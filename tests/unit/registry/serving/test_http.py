@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.unit.registry.caller import INT
+from tidelog.http.passwords import hashed
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
 from tidelog.registry.serving.http import V1, Application
-from tidelog.registry.serving.users import READ, WRITE, Users, hashed, parse_users
+from tidelog.registry.serving.users import READ, WRITE, Users, parse_users
 from tidelog.registry.state import State
 
 MAX_BODY = 200
@@ -158,7 +159,7 @@ def test_paths_are_routed_before_they_are_decoded() -> None:
 
 
 def users() -> Users:
-    lines = [f"{name}: {role}, {hashed(name + '1', b'salt')}" for name, role in (("ann", WRITE), ("bob", READ))]
+    lines = [f"{name}: {role}, {hashed(name + '1', b'0123456789abcdef')}" for name, role in (("ann", WRITE), ("bob", READ))]
     return Users(parse_users("\n".join(["# users", "", *lines])))
 
 
