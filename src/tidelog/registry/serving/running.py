@@ -25,6 +25,7 @@ from tidelog.registry.serving.election import Identity
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.http import Application
 from tidelog.registry.serving.leading import Leading
+from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.log import SchemaLog
 from tidelog.registry.serving.node import RegistryNode
 from tidelog.registry.serving.replaying import Replaying
@@ -118,7 +119,7 @@ class Registry:
                 tasks.append(loop.create_task(leading.run()))
                 api = Api(state, options.rules, About(cluster_id, __version__, options.group))
                 application = Application(
-                    api, node, options.users, _max_body(options.rules), leading, Forwarding(options.authority)
+                    api, node, options.users, _max_body(options.rules), leading, Forwarding(options.authority), _local(options)
                 )
                 on_ready(cluster_id)
                 await self._serve(application, listener, tasks)
@@ -165,6 +166,13 @@ def _identity(options: Options, listener: socket.socket) -> Identity:
     host, port = listener.getsockname()[:2]
     anywhere = host in ("0.0.0.0", "::")
     return Identity(socket.gethostname() if anywhere else options.host, port, scheme)
+
+
+def _local(options: Options) -> Local | None:
+    """The guard of a registry that only this machine reaches, and that has no login."""
+    if options.users is not None or options.insecure or not is_loopback(options.host):
+        return None
+    return Local([] if options.advertised is None else [options.advertised[0]])
 
 
 def _max_body(rules: Rules) -> int:
