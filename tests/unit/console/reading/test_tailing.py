@@ -44,3 +44,13 @@ def test_a_tail_of_nothing_readable_ends() -> None:
         return [line["kind"] async for line in tail(walk, {0: 0}, 3, lambda: 0.0)]
 
     assert asyncio.run(watch()) == ["problem"]
+
+
+def test_a_tail_leaves_a_partition_that_it_cannot_read() -> None:
+    brokers = Brokers({0: Log([(0, 9, b"\0" * 100)])})
+
+    async def watch() -> list[str]:
+        walk = Walk(brokers, brokers.topic(), View(), budget())
+        return [line["kind"] async for line in tail(walk, {0: 0}, 3, lambda: 0.0)]
+
+    assert asyncio.run(watch()) == ["problem"]
