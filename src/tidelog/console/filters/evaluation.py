@@ -16,7 +16,7 @@ from tidelog.console.filters.tokens import FilterError
 MAX_PARSED: Final = 1 << 20
 """Characters of the longest text whose JSON is looked into."""
 _PATTERN_MEMORY: Final = 1 << 20
-MAX_PROGRAM: Final = 4000
+MAX_PROGRAM: Final = 2000
 """Instructions of a pattern: each may be looked at for each character, so that a text of 1 MB takes seconds."""
 
 

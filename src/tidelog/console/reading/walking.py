@@ -310,11 +310,14 @@ class Walk:
             return look, begin
         stable = self._topic.bounds[index].stable if stop is not None else read.last_stable_offset
         scan = Scan(index, read.records, begin, begin if stable is None else stable, read.aborted, stop)
-        timer = asyncio.get_running_loop().call_later(LONGEST_LOOK_S, look.leave)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(LONGEST_LOOK_S, look.leave)
+        job = loop.run_in_executor(None, look.through, scan)
         try:
-            await asyncio.to_thread(look.through, scan)
-        except BaseException:
-            look.leave()  # the thread goes on without its reader, but not for long
+            await asyncio.shield(job)
+        except asyncio.CancelledError:
+            look.leave()
+            await asyncio.wait({job})  # until then it has its thread, so no other search gets its place
             raise
         finally:
             timer.cancel()

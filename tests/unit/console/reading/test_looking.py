@@ -89,11 +89,14 @@ def test_the_thread_ends_soon_after_its_reader() -> None:
         reading = asyncio.create_task(read())
         await asyncio.to_thread(begun.wait)
         reading.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not reading.done()  # the thread is still one of this search
+        goes_on.set()
         with pytest.raises(asyncio.CancelledError):
             await reading
-        goes_on.set()
 
-    asyncio.run(job())  # it waits for its threads
+    asyncio.run(job())
     assert len(seen) == 1
 
 
