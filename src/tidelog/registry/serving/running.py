@@ -88,7 +88,8 @@ def listen(options: Options) -> socket.socket:
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
         return socket.create_server((options.host, options.port), family=family, backlog=256)
     except OSError as error:
-        raise ConfigError(f"{address_text(options.host, options.port)} cannot be listened on: {error.strerror}.") from error
+        why = (error.strerror or str(error)).partition(" (while ")[0]  # socket says the address once more
+        raise ConfigError(f"{address_text(options.host, options.port)} cannot be listened on: {why}.") from error
 
 
 class Registry:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from tests.unit.console.reading.batches import GONE, Brokers, Log, budget
 from tidelog.console.reading.rows import View
-from tidelog.console.reading.tailing import Allowance, tail
+from tidelog.console.reading.tailing import BEAT_S, Allowance, tail
 from tidelog.console.reading.walking import Walk
 
 
@@ -44,6 +45,17 @@ def test_a_tail_of_nothing_readable_ends() -> None:
         return [line["kind"] async for line in tail(walk, {0: 0}, 3, lambda: 0.0)]
 
     assert asyncio.run(watch()) == ["problem"]
+
+
+def test_a_tail_of_a_quiet_topic_beats() -> None:
+    brokers = Brokers({0: Log()})
+    times = count(0.0, BEAT_S)
+
+    async def watch() -> Mapping[str, Any]:
+        walk = Walk(brokers, brokers.topic(), View(), budget())
+        return await anext(tail(walk, {0: 0}, 3, lambda: next(times)))
+
+    assert asyncio.run(watch()) == {"kind": "beat"}
 
 
 def test_a_tail_leaves_a_partition_that_it_cannot_read() -> None:
