@@ -36,7 +36,7 @@ class Allowance:
 async def tail(
     walk: Walk, begin: Mapping[int, int], rows_per_second: int, now: Callable[[], float]
 ) -> AsyncIterator[Mapping[str, Any]]:
-    """Lines for ever: the newest rows of each answer, how many were left out, and beats. It ends when no partition can be read."""
+    """Lines for ever: the newest rows of each answer, how many were left out, and beats. Ends when no partition can be read."""
     allowance, said_s = Allowance(rows_per_second, now), now()
     async for rows, left_out in walk.arriving(begin, WAIT_MS):
         for problem in walk.take_problems():

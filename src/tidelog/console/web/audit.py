@@ -37,7 +37,7 @@ class Audit:
         line = json.dumps(event, ensure_ascii=True, separators=(",", ":"))
         try:
             self._write(line)
-        except OSError as error:  # what it tells of has happened already
+        except OSError as error:  # it is about what has happened already
             _log.error("the audit cannot be written (%s), so the line stands here: %s", error.strerror or error, line)
 
 
