@@ -20,7 +20,6 @@ def cost(pattern: str, name: str) -> int:
     return 1 if compiled is None else 1 + compiled.programsize * len(name) // PER_STEP
 
 
-@lru_cache(maxsize=1024)
 def matches(pattern: str, name: str) -> bool | None:
     """None if it cannot be known: RE2 does not have look-around and back-references, and may not be installed."""
     compiled = _compiled(pattern)
