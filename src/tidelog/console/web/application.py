@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -34,6 +35,8 @@ BODY_S: Final = 15.0
 LONGEST_S: Final = 60.0
 """Of a handler that is not a stream."""
 MAX_QUERY: Final = 16_384
+THREADS: Final = 64
+"""More than the gates let in, so that slow filters hold up no log-in and no page."""
 _OWN_PAGES: Final = ("same-origin", "none")
 _log = logging.getLogger("tidelog.console")
 
@@ -63,6 +66,7 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "console"))
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._state.close()
@@ -187,10 +191,13 @@ class Application:
             raise Problem(400, f"the body did not arrive within {BODY_S:.0f} s") from None
         try:
             found = json.loads(raw or b"{}")
-            if not isinstance(found, dict):
-                raise ValueError("the body must be a JSON object")
+        except (ValueError, RecursionError):
+            raise Problem(400, "the body is no JSON, is nested too deeply, or has too long a number") from None
+        if not isinstance(found, dict):
+            raise Problem(400, "the body must be a JSON object")
+        try:
             return parsed(found, route.body)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise Problem(400, str(error)) from None
 
     def _note(self, route: Route, context: Context, outcome: str, detail: str | None = None) -> None:

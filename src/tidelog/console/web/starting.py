@@ -218,7 +218,8 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise ConfigError(f"--listen: {host}:{port} cannot be listened on: {error.strerror or error}.") from None
+        why = (error.strerror or str(error)).partition(" (while ")[0]  # socket says the address once more
+        raise ConfigError(f"--listen: {host}:{port} cannot be listened on: {why}.") from None
 
 
 def url_of(options: Options, port: int) -> str:

@@ -19,8 +19,9 @@ from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.leading import Leading
+from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.node import RegistryNode
-from tidelog.registry.serving.users import Users
+from tidelog.registry.serving.users import User, Users
 
 log = logging.getLogger(__name__)
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -29,6 +30,8 @@ BODIES = (*ANSWERS, "application/octet-stream")
 BODY_S = 30.0
 """How long a client may take for a body."""
 MAX_PARAMETERS = 100
+MAX_PROOFS = 2
+"""Passwords that are looked at together: each takes a thread, and wrong ones come from anyone."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -46,7 +49,8 @@ class Reply:
 
 
 class Application:
-    """``users`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone."""
+    """``users`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone. ``local``: what
+    guards a registry without login."""
 
     def __init__(
         self,
@@ -56,9 +60,11 @@ class Application:
         max_body: int,
         leading: Leading | None = None,
         forwarding: Forwarding | None = None,
+        local: Local | None = None,
     ) -> None:
         self._api, self._node, self._users, self._max_body = api, node, users, max_body
-        self._leading, self._forwarding = leading, forwarding
+        self._leading, self._forwarding, self._local = leading, forwarding, local
+        self._proofs = asyncio.Semaphore(MAX_PROOFS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3, HTTP only."""
@@ -78,6 +84,8 @@ class Application:
         content_type = V1
         try:
             content_type = _negotiated(headers.get(b"accept", b"").decode("latin-1"))
+            if self._local is not None:
+                self._local.check(headers)
             call = self._api.find(_request(scope, headers))
             await self._admit(headers, writes=call.route.writes)
             if call.route.method in ("POST", "PUT"):
@@ -112,11 +120,15 @@ class Application:
         if self._users is None:
             return
         header = headers.get(b"authorization", b"")
-        user = self._users.known(header) or (await asyncio.to_thread(self._users.admitted, header) if header else None)
+        user = self._users.known(header) or (await self._proved(self._users, header) if header else None)
         if user is None:
             raise RegistryError(401, 401, "This registry needs the name and password of a user.")
         if writes and not user.may_write:
             raise RegistryError(403, 40301, f"User {user.name} may read, and not write.")
+
+    async def _proved(self, users: Users, header: bytes) -> User | None:
+        async with self._proofs:
+            return users.known(header) or await asyncio.to_thread(users.admitted, header)
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         """The whole body; 413 before more than the limit is kept."""

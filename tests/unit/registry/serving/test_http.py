@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -15,8 +16,9 @@ from tidelog.http.passwords import hashed
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
-from tidelog.registry.serving.http import V1, Application
-from tidelog.registry.serving.users import READ, WRITE, Users, parse_users
+from tidelog.registry.serving.http import MAX_PROOFS, V1, Application
+from tidelog.registry.serving.local import Local
+from tidelog.registry.serving.users import READ, WRITE, User, Users, parse_users
 from tidelog.registry.state import State
 
 MAX_BODY = 200
@@ -36,10 +38,10 @@ class Memory:
 
 
 class Site:
-    def __init__(self, users: Users | None = None) -> None:
+    def __init__(self, users: Users | None = None, local: Local | None = None) -> None:
         state = State()
         self.api = Api(state, Rules(), About("c", "1"))
-        self._application = Application(self.api, Memory(state), users, MAX_BODY)  # type: ignore[arg-type]
+        self._application = Application(self.api, Memory(state), users, MAX_BODY, local=local)  # type: ignore[arg-type]
 
     def __call__(
         self, method: str, target: str, body: bytes | list[bytes] = b"", headers: dict[str, str] | None = None
@@ -182,3 +184,46 @@ def test_every_route_needs_a_login_and_writes_need_the_role() -> None:
 @pytest.mark.parametrize("header", ["", "Basic", "Basic !!!", "Bearer x", "Basic " + "x" * 9000, "Basic /w=="])
 def test_headers_that_are_no_login(header: str) -> None:
     assert Site(users())("GET", "/subjects", headers={"Authorization": header})[0] == 401
+
+
+def test_a_page_of_another_site_registers_nothing() -> None:
+    site = Site(local=Local())
+    simple = {"Host": "localhost:8081", "Origin": "https://evil.example"}  # browsers send such a request without asking first
+    assert site("POST", REGISTER, BODY, simple)[0] == 403
+    assert site("GET", "/subjects", headers={"Host": "localhost:8081"})[::2] == (200, b"[]")
+
+
+class Slow(Users):
+    """Counts the proofs that are looked at together."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self._at_once = 0
+        self.most = 0
+
+    def admitted(self, header: bytes) -> User | None:
+        self._at_once += 1
+        self.most = max(self.most, self._at_once)
+        time.sleep(0.01)
+        self._at_once -= 1
+        return None
+
+
+def test_many_wrong_passwords_take_few_threads() -> None:
+    users = Slow()
+
+    async def flood() -> None:
+        application = Application(Api(State(), Rules(), About("c", "1")), None, users, MAX_BODY)  # type: ignore[arg-type]
+
+        async def ask() -> None:
+            async def send(message: MutableMapping[str, Any]) -> None:
+                assert message.get("status", 401) == 401
+
+            headers = [(b"authorization", b"Basic YTpi")]
+            scope = {"type": "http", "method": "GET", "path": "/subjects", "query_string": b"", "headers": headers}
+            await application(scope, None, send)  # type: ignore[arg-type]
+
+        await asyncio.gather(*(ask() for _ in range(20)))
+
+    asyncio.run(flood())
+    assert users.most == MAX_PROOFS
