@@ -1,4 +1,5 @@
-"""Each cause that is made, and each healthy group that looks odd. A scenario brings a group into its state and returns the answer."""
+"""Each cause that is made, and each healthy group that looks odd. A scenario brings a group into its state and returns what
+was answered."""
 
 from __future__ import annotations
 
@@ -210,7 +211,9 @@ def a_member_is_replaced(scene: Scene) -> Answer:
 
 SCENARIOS = (
     Scenario("no-members", "3 of 10 records read, then the consumer closed", stopped, "G1", "7 records behind", fast=True),
-    Scenario("rebalance", "a member that does not poll, another one that joins", rebalance_without_end, "G3", "PreparingRebalance"),
+    Scenario(
+        "rebalance", "a member that does not poll, another one that joins", rebalance_without_end, "G3", "PreparingRebalance"
+    ),
     Scenario("stands", "a member read 3 of 10 records and polls no more", stands, "G4", "read by app at 127.0.0.1"),
     Scenario("revocation", "a KIP-848 member that does not poll, another one that joins", keeps_partitions, "G5", "still has"),
     Scenario("missing-topic", "a subscription with a letter missing", missing_topic, "G8", "does not exist; there is"),
@@ -225,7 +228,14 @@ SCENARIOS = (
     Scenario("no-commits", "a member that reads what is written and commits nothing", never_commits, "G12", "offsets 0 to"),
     Scenario("min-isr", "min.insync.replicas=2 with one replica", under_min_isr, "P2", "min.insync.replicas 2", fast=True),
     Scenario("transaction", "a producer's transaction stays open", open_transaction, "P4", "slow-payments, Ongoing"),
-    Scenario("removed", "DeleteRecords past the committed offset", removed_records, "P5", "committed 3, the log begins at 8", fast=True),
+    Scenario(
+        "removed",
+        "DeleteRecords past the committed offset",
+        removed_records,
+        "P5",
+        "committed 3, the log begins at 8",
+        fast=True,
+    ),
     Scenario("beyond", "an offset stored past the end of the log", beyond_the_end, "P5", "committed 999, the log ends at 2"),
     Scenario("slower", "commits of one record while 20 are written", slower, "R1", "records/s written"),
     Scenario("catches-up", "a backlog that is read while nothing is written", catches_up, None, "records/s read", note="R2"),

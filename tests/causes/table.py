@@ -44,8 +44,9 @@ def page(rows: Sequence[tuple[str, str, str, str]], date: str, commit: str) -> s
         [
             "# Causes made on a real node",
             "",
-            f"`make causes`, {date}, on {commit}: {right} of {len(rows)} scenarios ended as they should. Each ran on a broker with "
-            "confluent-kafka's clients; `tidelog why GROUP --json` ran in a process of its own and looked twice.",
+            f"`make causes`, {date}, on {commit}: {right} of {len(rows)} scenarios ended as they should. "
+            "Each ran on a broker with confluent-kafka's clients; `tidelog why GROUP --json` ran in a process of its own and "
+            "looked twice.",
             "`internals/diagnosis.md` says what the causes mean.",
             "",
             *_table(("primary cause", "how it was made", "named with its evidence", "evidence"), rows),
