@@ -27,6 +27,8 @@ class Outcome:
 
     def row(self) -> tuple[str, str, str, str]:
         what = self.scenario.cause or (f"none ({self.scenario.note} as a note)" if self.scenario.note else "none")
+        if self.scenario.beside:
+            what += f", then {self.scenario.beside}"
         return what, self.scenario.made, "yes" if self.wrong is None else f"no: {self.wrong}", "; ".join(self.evidence)
 
 

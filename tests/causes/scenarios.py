@@ -30,6 +30,8 @@ class Scenario:
     """Runs in the ordinary tests."""
     needs: str = ""
     """A broker setting, ``key=value``."""
+    beside: str | None = None
+    """What has to be named after the primary cause: a pair of causes made at once."""
 
     def judge(self, answer: Answer) -> str | None:
         """What is wrong with the answer, or None."""
@@ -37,6 +39,9 @@ class Scenario:
         named = None if primary is None else primary["cause"]
         if named != self.cause:
             return f"{named or 'no alarm'} was named, not {self.cause or 'no alarm'}"
+        contributing = [each["cause"] for each in answer["contributing"]]
+        if self.beside is not None and self.beside not in contributing:
+            return f"{self.beside} is not among the contributing causes {contributing}"
         if self.note is not None and self.note not in notes:
             return f"{self.note} is not among the notes {sorted(notes)}"
         shown = primary if primary is not None else notes.get(self.note or "")
@@ -123,8 +128,7 @@ def removed_records(scene: Scene) -> Answer:
     scene.create()
     scene.produce(10)
     scene.store(3)
-    (future,) = scene.admin.delete_records([TopicPartition(scene.topic, 0, 8)]).values()
-    future.result(WAIT_S)
+    scene.remove_before(8)
     return scene.why()
 
 
@@ -209,6 +213,41 @@ def a_member_is_replaced(scene: Scene) -> Answer:
     return scene.why(roll, seconds=8)
 
 
+def waits_for_bytes(scene: Scene) -> Answer:
+    """Records come one by one, fewer bytes than fetch.min.bytes: each fetch is parked for fetch.wait.max.ms."""
+    scene.create()
+    scene.produce(10)
+    waiting = {"fetch_min_bytes": 1_000_000, "fetch_wait_max_ms": 500, "enable_auto_commit": True, "auto_commit_interval_ms": 100}
+    member = scene.consumer(scene.topic, **waiting)
+    scene.until(lambda found: stable(1)(found) and all(part.committed == 10 for part in found.partitions.values()), member)
+    return scene.why(lambda: (scene.produce(1), member.poll(0.05)))
+
+
+def stopped_under_min_isr(scene: Scene) -> Answer:
+    scene.create()
+    scene.produce(10)
+    scene.stop(scene.reader(3))
+    scene.set("min.insync.replicas", "2")
+    return scene.why()
+
+
+def stopped_and_removed(scene: Scene) -> Answer:
+    scene.create()
+    scene.produce(10)
+    scene.stop(scene.reader(3))
+    scene.remove_before(8)
+    return scene.why()
+
+
+def removed_under_min_isr(scene: Scene) -> Answer:
+    scene.create()
+    scene.produce(10)
+    scene.store(3)
+    scene.remove_before(8)
+    scene.set("min.insync.replicas", "2")
+    return scene.why()
+
+
 SCENARIOS = (
     Scenario("no-members", "3 of 10 records read, then the consumer closed", stopped, "G1", "7 records behind", fast=True),
     Scenario(
@@ -245,4 +284,12 @@ SCENARIOS = (
     Scenario("new-group", "a group that has just joined an empty topic", new_group, None),
     Scenario("healthy", "a member that has read everything", healthy, None),
     Scenario("rolling", "a member leaves and another joins while the command looks", a_member_is_replaced, None),
+    Scenario("min-bytes", "fetch.min.bytes 1,000,000, a record now and then (R5)", waits_for_bytes, None),
+    Scenario(
+        "pair-p2-g1", "no members and under min ISR", stopped_under_min_isr, "P2", "min.insync.replicas 2", beside="G1", fast=True
+    ),
+    Scenario("pair-g1-p5", "no members and records removed", stopped_and_removed, "G1", "records behind", beside="P5"),
+    Scenario(
+        "pair-p2-p5", "records removed and under min ISR", removed_under_min_isr, "P2", "min.insync.replicas 2", beside="P5"
+    ),
 )

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from tidelog.cli.admin_session import AdminSession
 from tidelog.client.calls import Call
@@ -96,15 +104,28 @@ class Scene:
         (future,) = self.admin.alter_consumer_group_offsets([wanted]).values()
         future.result(WAIT_S)
 
+    def set(self, key: str, value: str) -> None:
+        """A setting of the topic."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
+        (future,) = self.admin.incremental_alter_configs([resource]).values()
+        future.result(WAIT_S)
+
+    def remove_before(self, offset: int) -> None:
+        (future,) = self.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values()
+        future.result(WAIT_S)
+
     def until(self, reached: Callable[[Sample], bool], *polled: Consumer) -> None:
-        """Polls these members until the group looks so. The time limit is that of the whole scenario."""
+        """Polls these members until the group looks so. TimeoutError: it does not within ``WAIT_S``."""
+        deadline = time.monotonic() + WAIT_S
         with AdminSession(self.servers) as session:
-            while True:
+            while time.monotonic() < deadline:
                 for consumer in polled:
                     consumer.poll(0.1)
                 found = session.run(_seen(self.group))
                 if found is not None and reached(found):
                     return
+        raise TimeoutError(f"{self.group} did not reach the state that the scenario needs")
 
     def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
         """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""

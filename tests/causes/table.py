@@ -23,7 +23,6 @@ NOT_MADE: Final[dict[str, str]] = {
     "P12 cannot decompress": NOT_DIAGNOSED + "; it is shown as G4",
     "R3 throttled": NOT_DIAGNOSED + "; its list of what is not visible says where to look",
     "R4 broker busy or cold reads": NOT_DIAGNOSED,
-    "R5 waits on purpose": NOT_DIAGNOSED + "; no scenario shows yet that it raises no alarm",
     "R6 paused": NOT_DIAGNOSED + "; it is shown as G4, and its list of what is not visible says so",
     "R7 cannot reach the leader": NOT_DIAGNOSED,
     "S1 locks used up": SHARE,

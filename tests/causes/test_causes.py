@@ -30,8 +30,11 @@ def test_the_cause_is_named(broker: str, scenario: Scenario) -> None:
 def test_the_judge_refuses_other_answers() -> None:
     scenario = next(each for each in SCENARIOS if each.name == "removed")
     finding = {"cause": "P5", "evidence": ["committed 3, the log begins at 9"]}
-    assert scenario.judge({"primary": None, "notes": []}) == "no alarm was named, not P5"
-    assert scenario.judge({"primary": {**finding, "cause": "G1"}, "notes": []}) == "G1 was named, not P5"
-    assert "the evidence lacks" in str(scenario.judge({"primary": finding, "notes": []}))
+    assert scenario.judge({"primary": None, "contributing": [], "notes": []}) == "no alarm was named, not P5"
+    assert scenario.judge({"primary": {**finding, "cause": "G1"}, "contributing": [], "notes": []}) == "G1 was named, not P5"
+    assert "the evidence lacks" in str(scenario.judge({"primary": finding, "contributing": [], "notes": []}))
     manual = next(each for each in SCENARIOS if each.name == "manual")
-    assert "not among the notes" in str(manual.judge({"primary": None, "notes": []}))
+    assert "not among the notes" in str(manual.judge({"primary": None, "contributing": [], "notes": []}))
+    pair = next(each for each in SCENARIOS if each.name == "pair-p2-p5")
+    alone = {"primary": {**finding, "cause": "P2"}, "contributing": [], "notes": []}
+    assert pair.judge(alone) == "P5 is not among the contributing causes []"
