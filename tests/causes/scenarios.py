@@ -227,7 +227,7 @@ def stopped_under_min_isr(scene: Scene) -> Answer:
     scene.create()
     scene.produce(10)
     scene.stop(scene.reader(3))
-    scene.set("min.insync.replicas", "2")
+    scene.configure("min.insync.replicas", "2")
     return scene.why()
 
 
@@ -244,7 +244,7 @@ def removed_under_min_isr(scene: Scene) -> Answer:
     scene.produce(10)
     scene.store(3)
     scene.remove_before(8)
-    scene.set("min.insync.replicas", "2")
+    scene.configure("min.insync.replicas", "2")
     return scene.why()
 
 

@@ -104,7 +104,7 @@ class Scene:
         (future,) = self.admin.alter_consumer_group_offsets([wanted]).values()
         future.result(WAIT_S)
 
-    def set(self, key: str, value: str) -> None:
+    def configure(self, key: str, value: str) -> None:
         """A setting of the topic."""
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
