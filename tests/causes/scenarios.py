@@ -28,8 +28,6 @@ class Scenario:
     note: str | None = None
     fast: bool = False
     """Runs in the ordinary tests."""
-    needs: str = ""
-    """A broker setting, ``key=value``."""
     beside: str | None = None
     """What has to be named after the primary cause: a pair of causes made at once."""
 
@@ -90,11 +88,6 @@ def missing_topic(scene: Scene) -> Answer:
     scene.create()
     member = scene.consumer(scene.topic[:-1], group_protocol="consumer")
     scene.until(lambda found: bool(found.members), member)
-    return scene.why()
-
-
-def no_offsets_topic(scene: Scene) -> Answer:
-    scene.create()
     return scene.why()
 
 
@@ -256,14 +249,6 @@ SCENARIOS = (
     Scenario("stands", "a member read 3 of 10 records and polls no more", stands, "G4", "read by app at 127.0.0.1"),
     Scenario("revocation", "a KIP-848 member that does not poll, another one that joins", keeps_partitions, "G5", "still has"),
     Scenario("missing-topic", "a subscription with a letter missing", missing_topic, "G8", "does not exist; there is"),
-    Scenario(
-        "no-coordinator",
-        "offsets.topic.replication.factor=3 on one broker",
-        no_offsets_topic,
-        "G10",
-        "COORDINATOR_NOT_AVAILABLE",
-        needs="offsets.topic.replication.factor=3",
-    ),
     Scenario("no-commits", "a member that reads what is written and commits nothing", never_commits, "G12", "offsets 0 to"),
     Scenario("min-isr", "min.insync.replicas=2 with one replica", under_min_isr, "P2", "min.insync.replicas 2", fast=True),
     Scenario("transaction", "a producer's transaction stays open", open_transaction, "P4", "slow-payments, Ongoing"),

@@ -129,7 +129,7 @@ class Scene:
 
     def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
         """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""
-        command = [sys.executable, "-m", "tidelog", "why", self.group, "--bootstrap-server", self.servers]
+        command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
         with subprocess.Popen(
             [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
