@@ -238,6 +238,10 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
 
+.PHONY: causes
+causes: $(VENV)/.dev ## Causes of a stuck group made one by one on a real node, each judged by tidelog why, into docs/causes.md; two minutes (ARGS='NAME...')
+	$(BIN)/python -m tests.causes --write docs/causes.md $(ARGS)
+
 alerts: $(VENV)/.dev ## promtool on the alert rules of tidelog dashboards, with a history for each (needs Debian's prometheus; ARGS='--promtool PATH')
 	$(BIN)/python -m tests.alerts $(ARGS)
 
