@@ -65,7 +65,7 @@ class Scene:
         return producer
 
     def consumer(self, *topics: str, **settings: Any) -> Consumer:
-        """A member of the group, from the topic's beginning, that commits when it is told to."""
+        """A member of the group, from the topic's beginning, that commits when it should."""
         own = {key.replace("_", "."): value for key, value in settings.items()}
         consumer = Consumer(
             {

@@ -16,7 +16,7 @@ NOT_MADE: Final[dict[str, str]] = {
     "G10 coordinator": NOT_STAGED + ": with offsets.topic.replication.factor=3 one broker still answered",
     "G11 commits refused": NOT_DIAGNOSED + "; by the code it is shown as G4; not tried, since commits do not come",
     "P1 leaderless": NOT_STAGED + ": it takes a second node that is stopped",
-    "P3 high watermark behind the end": NOT_DIAGNOSED + "; a log's end is told to followers only",
+    "P3 high watermark behind the end": NOT_DIAGNOSED + "; only followers learn a log's end",
     "P6 will be lost": NOT_DIAGNOSED,
     "P7 other history": NOT_DIAGNOSED,
     "P9 batch too big for the client": NOT_DIAGNOSED + "; by the code it is shown as G4; not tried",
