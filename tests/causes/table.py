@@ -57,7 +57,8 @@ def page(rows: Sequence[tuple[str, str, str, str]], date: str, commit: str) -> s
             "",
             f"Of the {ALL} causes in the list, {len(named)} were made and named as primary: {', '.join(named)}. The rows with "
             f"none are groups that must raise no alarm. {len(NOT_MADE)} causes were not made. G4 is named because nothing "
-            "is committed; that the member does not poll is not visible. Burrow's rules were not run beside these.",
+            "is committed; that the member does not poll is not visible. P2 was made with one replica, where the node says that "
+            "it counts with 1 instead of 2: that writes fail there was not shown. Burrow's rules were not run beside these.",
             "",
             *_table(("primary cause", "how it was made", "named with its evidence", "evidence"), rows),
             "",
