@@ -280,6 +280,23 @@ async function menu() {
   await page.context().close();
 }
 
+async function moves() {
+  const page = await open({ viewport: { width: 1280, height: 900 } });
+  await go(page, `c/${cluster}/moves`);
+  await page.getByRole("button", { name: "Balance the brokers" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText("nothing has to move").waitFor();
+  await judge(page, "balance-preview");
+  check("a plan is shown before anything moves", (await page.getByText(/tidelog rebalance/).last().innerText()).includes("--throttle 52428800"));
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Drain a broker" }).click();
+  await page.getByRole("textbox", { name: /^Broker/ }).fill("1");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText(/only 0 brokers would be left/).waitFor();
+  check("a drain that no broker is left for is refused with its reason", true);
+  await page.context().close();
+}
+
 async function changes() {
   const page = await open({ viewport: { width: 1280, height: 900 } });
   const name = `made-${Date.now()}`;
@@ -453,6 +470,7 @@ const walks = {
   tools,
   menu,
   changes,
+  moves,
   troubles,
   scrolling,
 };

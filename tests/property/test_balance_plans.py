@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tidelog.cli.cluster.balance_plan import SMALL_BYTES, CannotPlan, Held, applied, drain, loads, plan
+from tidelog.console.moving.balance_plan import SMALL_BYTES, CannotPlan, Held, applied, drain, loads, plan
 
 SEEDS = 5_000 if os.environ.get("TIDELOG_LONG") else 250
 

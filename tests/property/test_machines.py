@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tidelog.cli.cluster.balance_plan import Held, applied, drain, plan
+from tidelog.console.moving.balance_plan import Held, applied, drain, plan
 from tidelog.controller.replica_placement import UsableBroker, place
 
 SEEDS = 5_000 if os.environ.get("TIDELOG_LONG") else 300

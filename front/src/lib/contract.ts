@@ -360,6 +360,32 @@ export interface Move {
   readonly replicas: readonly number[];
   readonly adding: readonly number[];
   readonly removing: readonly number[];
+  readonly bytes: string | null;
+  readonly copied: string | null;
+}
+
+/** Moves that the console carries out, or did last. */
+export interface MovePlan {
+  readonly title: string;
+  readonly total: number;
+  readonly done: number;
+  readonly moving: number;
+  readonly waiting: number;
+  readonly failed: readonly { readonly what: string; readonly error: string }[];
+  readonly failures: number;
+  readonly stopping: boolean;
+  readonly throttle: string | null;
+  readonly began_ms: string;
+  readonly ended_ms: string | null;
+  readonly problem: string | null;
+}
+
+export interface MovesData {
+  readonly rows: readonly Move[];
+  readonly plan: MovePlan | null;
+  readonly limits: readonly { readonly broker: number; readonly rate: string }[];
+  readonly cordoned: readonly number[];
+  readonly may: May;
 }
 
 export interface TransactionRow {

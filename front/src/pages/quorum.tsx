@@ -1,11 +1,10 @@
-/** The metadata quorum with the cluster's features, and the moves of replicas that go on. */
+/** The metadata quorum with the cluster's features. */
 
 import { useMemo } from "preact/hooks";
 import { inCluster } from "../lib/api";
-import type { Move, Quorum, QuorumMember } from "../lib/contract";
+import type { Quorum, QuorumMember } from "../lib/contract";
 import { compareCounts, integer } from "../lib/format";
 import { useTitle } from "../lib/hooks";
-import { toTopic } from "../lib/links";
 import { useRead } from "../lib/reading";
 import { AsOf, Badge, Empty, Exact, Fact, Head, Loading, Partial, ProblemBox, Time } from "../ui/basics";
 import { Table, type Column } from "../ui/table";
@@ -71,43 +70,5 @@ function Features({ cluster }: { cluster: string }) {
       <ProblemBox problem={problem} retry={reload} />
       {answer === null ? problem === null && <Loading what="the features" /> : <Table label="Features" rows={answer.data} columns={FEATURES} rowKey={(row) => row.name} stale={stale} empty={<Empty title="The cluster has finalized no feature" />} />}
     </>
-  );
-}
-
-export function Moves({ cluster }: { cluster: string }) {
-  useTitle(`Moves in ${cluster}`);
-  const { answer, problem, busy, stale, reload } = useRead<readonly Move[]>(inCluster(cluster, ["moves"]), 5000);
-  const columns = useMemo(
-    (): readonly Column<Move>[] => [
-      {
-        key: "partition",
-        title: "Partition",
-        cell: (row) => (
-          <a href={toTopic(cluster, row.topic, "partitions")}>
-            {row.topic}-{row.partition}
-          </a>
-        ),
-        text: (row) => `${row.topic}-${row.partition}`,
-        compare: (left, right) => left.topic.localeCompare(right.topic) || left.partition - right.partition,
-      },
-      { key: "replicas", title: "Replicas", width: 180, cell: (row) => row.replicas.join(", "), text: (row) => row.replicas.join(", ") },
-      { key: "adding", title: "Adds", width: 140, cell: (row) => row.adding.join(", ") || <span class="soft">none</span> },
-      { key: "removing", title: "Removes", width: 140, cell: (row) => row.removing.join(", ") || <span class="soft">none</span> },
-    ],
-    [cluster],
-  );
-  return (
-    <div class="filled">
-      <Head title="Moves" aside={<AsOf answer={answer} busy={busy} reload={reload} />}>
-        {answer && <span role="status">{answer.data.length === 0 ? "" : `${answer.data.length} under way`}</span>}
-      </Head>
-      <ProblemBox problem={problem} retry={reload} />
-      <Partial answer={answer} />
-      {answer === null ? (
-        problem === null && <Loading what="the moves" />
-      ) : (
-        <Table label="Replicas that move" rows={answer.data} columns={columns} rowKey={(row) => `${row.topic}-${row.partition}`} sortKey="sort" fill keys stale={stale} empty={<Empty title="No replica moves">Plan moves with tidelog rebalance or tidelog drain; their progress shows here.</Empty>} />
-      )}
-    </div>
   );
 }

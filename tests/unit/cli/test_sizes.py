@@ -1,17 +1,12 @@
-"""Bytes, rates and times."""
+"""Rates."""
 
 import click
 import pytest
 
-from tidelog.cli.sizes import rate, size_text, time_text
+from tidelog.cli.sizes import rate
 
 OPTION = click.Option(["--throttle"])
 CONTEXT = click.Context(click.Command("rebalance"))
-
-
-def test_sizes_and_times_are_short():
-    assert [size_text(each) for each in (0, 1023, 1536, 3 << 30)] == ["0 B", "1023 B", "1.5 KiB", "3.0 GiB"]
-    assert [time_text(each) for each in (4.4, 600, 7200)] == ["4 s", "10 min", "2.0 h"]
 
 
 @pytest.mark.parametrize(

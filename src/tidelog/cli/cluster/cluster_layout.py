@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.cluster.balance_plan import Held, Partition
 from tidelog.cli.refusal import CommandFailed, check
-from tidelog.cli.tools.reassignments import Ongoing, ongoing, placed
+from tidelog.cli.tools.reassignments import ongoing, placed
+from tidelog.console.moving.balance_plan import Partition
+from tidelog.console.moving.layout import Layout, Seen
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -24,45 +24,6 @@ FENCED_FROM = 2
 TOPIC, BROKER = 2, 4
 CORDONED, ALL_DIRS = "cordoned.log.dirs", "*"
 MIN_ISR = "min.insync.replicas"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A partition as the cluster reports it; ``leader`` is None without a leader."""
-
-    partition: Partition
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A cluster: its live brokers with their racks, brokers that are down, partitions, and running reassignments.
-
-    ``cordoned``: brokers that take no new replicas (KIP-1066), because they are being drained or were.
-    """
-
-    cluster_id: str
-    racks: Mapping[int, str | None]
-    down: Mapping[int, str | None]
-    seen: tuple[Seen, ...]
-    sizes: Mapping[Partition, int]
-    under_way: Mapping[Partition, Ongoing]
-    cordoned: tuple[int, ...] = ()
-    hosts: Mapping[int, str] | None = None
-    """The host that each broker advertises: brokers with the same one are processes of one machine."""
-
-    def held(self) -> list[Held]:
-        """For the planner: partitions that are being moved count as moved."""
-        return [
-            Held(
-                each.partition,
-                self.under_way[each.partition].target if each.partition in self.under_way else each.replicas,
-                self.sizes.get(each.partition, 0),
-            )
-            for each in self.seen
-        ]
 
 
 def read_layout(session: AdminSession) -> Layout:

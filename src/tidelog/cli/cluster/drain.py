@@ -17,10 +17,8 @@ from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.cluster.balance_plan import Move
-    from tidelog.cli.cluster.cluster_layout import Layout
-
-SHOWN = 5
+    from tidelog.console.moving.balance_plan import Move
+    from tidelog.console.moving.layout import Layout
 
 
 @click.command("drain", context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,22 +52,11 @@ def command(node: int, bootstrap_server: str | None, command_config: str | None,
 
 def moves_off(layout: Layout, node: int) -> list[Move]:
     """The plan. CommandFailed when a partition could not keep its replicas, or has no replica to copy from."""
-    from tidelog.cli.cluster.balance_plan import CannotPlan, drain
+    from tidelog.console.moving.balance_plan import CannotPlan
+    from tidelog.console.moving.planning import drained
 
-    if node not in layout.racks and node not in layout.down:
-        known = ", ".join(map(str, sorted({*layout.racks, *layout.down})))
-        raise CommandFailed(f"The cluster has no broker {node}; it has {known}.")
-    lost = [each for each in layout.seen if node in each.replicas and each.leader is None]
-    if lost:
-        names = ", ".join(f"{each.partition[0]}-{each.partition[1]}" for each in lost[:SHOWN])
-        raise CommandFailed(
-            f"{len(lost)} partition(s) of broker {node} have no leader to copy from: {names}. Start the brokers that hold "
-            "their last replicas in sync, or delete the topics."
-        )
-    # Replicas on other brokers that are down or drained stay there; this command does not decide about them.
-    closed = {*layout.down, *layout.cordoned}
     try:
-        return drain(layout.held(), {**layout.down, **layout.racks}, [node], machines=layout.hosts, closed=closed)
+        return drained(layout, node)
     except CannotPlan as error:
         raise CommandFailed(str(error)) from error
 

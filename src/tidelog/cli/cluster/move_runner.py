@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.cluster.balance_plan import Move, Partition
-from tidelog.cli.cluster.cluster_layout import Seen, see
+from tidelog.cli.cluster.cluster_layout import see
 from tidelog.cli.refusal import CannotConnect, CommandFailed
-from tidelog.cli.sizes import size_text, time_text
 from tidelog.cli.tools import reassignments, replication_throttles
 from tidelog.cli.tools.leader_election import elect
-from tidelog.cli.tools.reassignments import Ongoing
+from tidelog.console.moving.balance_plan import Move, Partition
+from tidelog.console.moving.layout import Ongoing, drifted
+from tidelog.console.moving.throttles import transfers
+from tidelog.console.sizes import size_text, time_text
 from tidelog.server.signals import ending_signals
 
 POLL_S = 0.5
@@ -149,8 +150,8 @@ class MoveRunner:
     def _limit(self, rate: int) -> None:
         proposed = {move.partition: move.after for move in self._moves if move.coming}
         current = {move.partition: move.before for move in self._moves}
-        transfers = replication_throttles.transfers(current, proposed, self._under_way)
-        replication_throttles.set_rate(self._session, transfers, rate)
+        sending = transfers(current, proposed, self._under_way)
+        replication_throttles.set_rate(self._session, sending, rate)
 
     def _begin_some(self) -> None:
         """Starts moves up to the limit; skips those to brokers that are down."""
@@ -203,11 +204,6 @@ class MoveRunner:
         ]
         if wanted:
             elect(self._session, "PREFERRED", wanted, say=False)
-
-
-def drifted(seen: Seen) -> bool:
-    """Whether the preferred leader is in sync but does not lead."""
-    return seen.leader != seen.replicas[0] and seen.replicas[0] in seen.in_sync
 
 
 def reporter(stream: Any = None) -> Callable[[str], None]:

@@ -15,12 +15,13 @@ import click
 from tidelog.cli import columns, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
-from tidelog.cli.sizes import rate, size_text, time_text
+from tidelog.cli.sizes import rate
+from tidelog.console.sizes import size_text, time_text
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.cluster.balance_plan import Move
-    from tidelog.cli.cluster.cluster_layout import Layout
+    from tidelog.console.moving.balance_plan import Move
+    from tidelog.console.moving.layout import Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_THROTTLE = "50M"
@@ -69,8 +70,8 @@ def command(
 ) -> None:
     """Spread replicas, bytes and leaders evenly over the brokers."""
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.cluster.balance_plan import CannotPlan, plan
     from tidelog.cli.cluster.cluster_layout import read_layout
+    from tidelog.console.moving.balance_plan import CannotPlan, plan
 
     bootstrap = refusal.required(bootstrap_server)
     with refusal.one_line("Error: "), AdminSession(bootstrap, command_config) as session:
@@ -111,7 +112,7 @@ def targets_of(layout: Layout, broker_list: str | None) -> list[int]:
 
 def notes_on(layout: Layout, racks: dict[int, str | None], ignored: bool) -> list[str]:
     """Notes for the reader of the plan."""
-    from tidelog.cli.cluster.move_runner import drifted
+    from tidelog.console.moving.layout import drifted
 
     notes = []
     nameless = [broker for broker, rack in sorted(racks.items()) if rack is None]
@@ -143,8 +144,9 @@ def carry_out(
     yes: bool,
 ) -> bool:
     """Shows the plan, asks, executes it, and prints the result. False when it was stopped or not confirmed."""
-    from tidelog.cli.cluster.move_runner import MoveRunner, drifted, reporter
+    from tidelog.cli.cluster.move_runner import MoveRunner, reporter
     from tidelog.cli.tools.replication_throttles import clear, limited_brokers
+    from tidelog.console.moving.layout import drifted
 
     if as_json:
         print(columns.as_json(plan_values(layout, moves)))
@@ -198,7 +200,7 @@ def _partitions(count: int) -> str:
 
 def plan_lines(layout: Layout, moves: Sequence[Move], throttle: int | None) -> list[str]:
     """The plan as text: the current and future load of each broker, the moves, and the minimum duration."""
-    from tidelog.cli.cluster.balance_plan import applied, loads
+    from tidelog.console.moving.balance_plan import applied, loads
 
     held = layout.held()
     replicas = sum(len(each.replicas) for each in held)
@@ -251,7 +253,7 @@ def _change(before: object, after: object) -> str:
 
 def plan_values(layout: Layout, moves: Sequence[Move]) -> dict[str, Any]:
     """The plan as data; ``partitions`` has the form of a reassignment file."""
-    from tidelog.cli.cluster.balance_plan import applied, loads
+    from tidelog.console.moving.balance_plan import applied, loads
 
     held = layout.held()
     before, after = loads(held, layout.racks), loads(applied(held, moves), layout.racks)

@@ -20,7 +20,7 @@ from tidelog.cli.connection_options import bootstrap_option, command_config_opti
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.cluster.cluster_layout import Seen
+    from tidelog.console.moving.layout import Seen
 
 POLL_S = 0.5
 SILENT_MS = 5_000

@@ -174,6 +174,7 @@ def execute(session: AdminSession, options: Options) -> bool:
     """Starts the move."""
     from tidelog.cli.tools import reassignments, replication_throttles
     from tidelog.cli.tools.reassignment_json import as_json, parse_proposal
+    from tidelog.console.moving.throttles import transfers
 
     proposal = parse_proposal(_read(options.reassignment_json_file))
     under_way = reassignments.ongoing(session)
@@ -192,7 +193,7 @@ def execute(session: AdminSession, options: Options) -> bool:
             "Warning: The throttle stays until --verify runs after the end of the reassignment: repeat --verify until it says so."
         )
     if options.throttle >= 0:
-        moves = replication_throttles.transfers(current, proposal.replicas, under_way)
+        moves = transfers(current, proposal.replicas, under_way)
         replication_throttles.set_rate(session, moves, options.throttle)
         print(f"Replication between brokers is throttled to {options.throttle} B/s")
     if options.replica_alter_log_dirs_throttle >= 0:

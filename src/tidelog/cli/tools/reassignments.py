@@ -9,26 +9,13 @@ from typing import TYPE_CHECKING
 from tidelog.cli.refusal import check
 from tidelog.cli.tools.reassignment_json import Partition, Replica
 from tidelog.client.admin import replicas
+from tidelog.console.moving.layout import Ongoing
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.controller_session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class Ongoing:
-    """A running reassignment: all current replicas, those being added, those being removed."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas after the reassignment."""
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,20 @@ commands that set them here also clear them here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tidelog.cli.admin_session import AdminSession, NodeConnection
 from tidelog.cli.controller_session import Session
 from tidelog.cli.refusal import check
-from tidelog.cli.tools.reassignment_json import Partition
-from tidelog.cli.tools.reassignments import Ongoing
+from tidelog.console.moving.balance_plan import Partition
+from tidelog.console.moving.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Transfer,
+    brokers_of,
+    topic_lists,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tidelog.protocol.messages.incremental_alter_configs import (
@@ -25,48 +32,7 @@ from tidelog.protocol.messages.incremental_alter_configs import (
 SET, DELETE = 0, 1
 DYNAMIC_BROKER_SOURCE = 2
 TOPIC, BROKER = 2, 4
-LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """The source and target brokers of a partition's data."""
-
-    sources: frozenset[int]
-    destinations: frozenset[int]
-
-
-def transfers(
-    current: Mapping[Partition, Iterable[int]],
-    proposed: Mapping[Partition, Iterable[int]],
-    under_way: Mapping[Partition, Ongoing],
-) -> dict[Partition, Transfer]:
-    """The transfers of the proposed moves together with the running reassignments."""
-    result: dict[Partition, Transfer] = {}
-    for partition in sorted({*proposed, *under_way}):
-        moving = under_way.get(partition)
-        coming = frozenset(moving.adding) if moving else frozenset()
-        now = frozenset(moving.replicas if moving else current.get(partition, ()))
-        coming |= frozenset(proposed.get(partition, ())) - now
-        result[partition] = Transfer(now - coming, coming)
-    return result
-
-
-def brokers_of(moves: Mapping[Partition, Transfer]) -> list[int]:
-    """All sending and receiving brokers."""
-    return sorted({broker for move in moves.values() for broker in move.sources | move.destinations})
-
-
-def topic_lists(moves: Mapping[Partition, Transfer]) -> dict[str, tuple[str, str]]:
-    """For each topic, the sending and the receiving replicas, in the form of the two settings."""
-    giving: dict[str, list[str]] = {}
-    taking: dict[str, list[str]] = {}
-    for (topic, index), move in sorted(moves.items()):
-        giving.setdefault(topic, []).extend(f"{index}:{broker}" for broker in sorted(move.sources))
-        taking.setdefault(topic, []).extend(f"{index}:{broker}" for broker in sorted(move.destinations))
-    return {topic: (",".join(giving[topic]), ",".join(taking[topic])) for topic in giving}
 
 
 def set_rate(session: Session, moves: Mapping[Partition, Transfer], rate: int) -> None:

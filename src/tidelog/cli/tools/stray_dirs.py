@@ -12,7 +12,7 @@ import click
 from tidelog.cli import refusal
 from tidelog.cli.columns import as_json, output_option
 from tidelog.cli.refusal import CommandFailed
-from tidelog.cli.sizes import size_text
+from tidelog.console.sizes import size_text
 from tidelog.model.ids import uuid_to_text
 
 if TYPE_CHECKING:

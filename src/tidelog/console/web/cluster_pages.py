@@ -1,4 +1,4 @@
-"""Clusters, their health, brokers, disks, quorum, features, moves; and the search over all names."""
+"""Clusters, their health, brokers, disks, quorum, features; and the search over all names."""
 
 from __future__ import annotations
 
@@ -142,11 +142,11 @@ async def _open_transactions(cluster: Cluster) -> list[TransactionDescription]:
 async def _log_dirs(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...]]:
     """The log dirs of each broker that answers."""
 
-    dirs, partial, _ = await _disks(cluster)
+    dirs, partial, _ = await disks(cluster)
     return dirs, partial
 
 
-async def _disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
+async def disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
     """The log dirs, what is wrong with the brokers that did not answer, and the sizes once more by topic."""
 
     async def ask() -> tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
@@ -166,7 +166,7 @@ async def _disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tu
 
 async def leader_bytes(cluster: Cluster, topic: str) -> dict[int, int] | None:
     """Bytes of each partition's leader replica; None where no broker said."""
-    _, _, sizes = await _disks(cluster)
+    _, _, sizes = await disks(cluster)
     there, _ = await cluster.overview()
     leaders = {(part.index, part.leader) for part in there.topic(topic).partitions}
     return {index: size for (index, broker), size in sizes.get(topic, {}).items() if (index, broker) in leaders} or None
@@ -288,21 +288,6 @@ async def features(context: Context) -> list[dict[str, Any]]:
     return [{"name": name, "level": level} for name, level in sorted(levels.items())]
 
 
-async def moves(context: Context) -> list[dict[str, Any]]:
-    """The reassignments in progress."""
-    under_way = await context.cluster.run(replicas.reassignments())
-    return [
-        {
-            "topic": topic,
-            "partition": index,
-            "replicas": list(each.replicas),
-            "adding": list(each.adding),
-            "removing": list(each.removing),
-        }
-        for (topic, index), each in sorted(under_way.items())
-    ]
-
-
 # -- search -----------------------------------------------------------------------------------------------------------------
 
 
@@ -349,7 +334,6 @@ ROUTES: Final = (
     Route("GET", _CLUSTER + "logdirs", log_dirs, Right.VIEW, About.CLUSTER),
     Route("GET", _CLUSTER + "quorum", quorum, Right.VIEW, About.CLUSTER),
     Route("GET", _CLUSTER + "features", features, Right.VIEW, About.CLUSTER),
-    Route("GET", _CLUSTER + "moves", moves, Right.VIEW, About.CLUSTER),
     Route(
         "GET",
         _CLUSTER + "search",

@@ -16,6 +16,7 @@ from tidelog.console.asking.overview import Overview, overview
 from tidelog.console.asking.rates import History
 from tidelog.console.payloads.framed import Schemas
 from tidelog.console.web.answers import Answer
+from tidelog.console.web.mover import Mover
 from tidelog.console.web.problems import error_text
 
 T = TypeVar("T")
@@ -117,6 +118,7 @@ class Cluster:
             **settings,
         }
         self._admin = AdminClient(bootstrap, self._settings)
+        self.mover = Mover(self.run, now_ms, ended=self.shared.forget)
         self._histories: OrderedDict[str, History] = OrderedDict()
 
     async def run(self, call: Call[T]) -> T:
@@ -171,5 +173,6 @@ class Cluster:
         return found
 
     async def close(self) -> None:
+        await self.mover.close()
         await self.shared.close()
         await self._admin.close()

@@ -1,8 +1,9 @@
 """What is read of a cluster."""
 
 from tests.unit.cli.cluster_stand_in import FakeCluster
-from tidelog.cli.cluster.balance_plan import Held
-from tidelog.cli.cluster.cluster_layout import Seen, cordon_of, min_isr_of, read_layout, see, set_cordon
+from tidelog.cli.cluster.cluster_layout import cordon_of, min_isr_of, read_layout, see, set_cordon
+from tidelog.console.moving.balance_plan import Held
+from tidelog.console.moving.layout import Seen
 
 
 def test_brokers_partitions_and_sizes_are_read():

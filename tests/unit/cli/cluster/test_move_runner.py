@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.cli.cluster_stand_in import FakeCluster
-from tidelog.cli.cluster.balance_plan import Held, plan
 from tidelog.cli.cluster.cluster_layout import read_layout
 from tidelog.cli.cluster.move_runner import MoveRunner, Progress, Stop, reporter
 from tidelog.cli.refusal import CommandFailed
+from tidelog.console.moving.balance_plan import Held, plan
 from tidelog.model.errors import ErrorCode
 
 HEAPED = {("a", index): (1, 2) for index in range(6)}

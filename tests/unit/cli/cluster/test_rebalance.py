@@ -117,7 +117,7 @@ def test_what_the_reader_should_know_is_noted() -> None:
 def test_a_long_plan_is_cut() -> None:
     cluster = FakeCluster({("a", index): (1,) for index in range(60)})
     layout = read_layout(cluster)
-    from tidelog.cli.cluster.balance_plan import plan
+    from tidelog.console.moving.balance_plan import plan
 
     lines = plan_lines(layout, plan(layout.held(), dict.fromkeys([1, 2, 3])), None)
     assert lines[-1] == "  ... and 20 more (--json shows all)"

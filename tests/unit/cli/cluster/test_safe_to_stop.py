@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from tests.unit.cli.cluster_stand_in import FakeCluster
 from tidelog.cli import admin_session
-from tidelog.cli.cluster.cluster_layout import Seen
 from tidelog.cli.cluster.safe_to_stop import SILENT_MS, Verdict, VoterSeen, command, judge, read_verdict
+from tidelog.console.moving.layout import Seen
 
 VOTERS = [VoterSeen(each, 0, True) for each in (1, 2, 3)]
 

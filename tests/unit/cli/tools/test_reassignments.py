@@ -4,7 +4,8 @@ import pytest
 
 from tests.unit.cli.cluster_stand_in import StandIn
 from tidelog.cli.refusal import CommandFailed
-from tidelog.cli.tools.reassignments import Ongoing, Placed, alter, names, ongoing, placed, replicas_of
+from tidelog.cli.tools.reassignments import Placed, alter, names, ongoing, placed, replicas_of
+from tidelog.console.moving.layout import Ongoing
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import alter_partition_reassignments as altering
 from tidelog.protocol.messages import describe_log_dirs as dirs

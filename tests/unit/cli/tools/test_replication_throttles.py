@@ -1,32 +1,14 @@
-"""Throttles of moves: which replicas send and receive, and which brokers get the limits."""
+"""Throttles of moves: which brokers and topics get the limits."""
 
 from tests.unit.cli.cluster_stand_in import StandIn
-from tidelog.cli.tools.reassignments import Ongoing
-from tidelog.cli.tools.replication_throttles import (
-    Transfer,
-    brokers_of,
-    clear,
-    set_log_dir_rate,
-    set_rate,
-    topic_lists,
-    transfers,
-)
+from tidelog.cli.tools.replication_throttles import clear, set_log_dir_rate, set_rate
+from tidelog.console.moving.throttles import Transfer
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-
-def test_replicas_that_are_there_give_and_new_ones_take():
-    """As Apache Kafka's tool set them when a throttle was changed in the middle of a move (``--additional``)."""
-    current = {("bar", 0): (2,), ("foo", 0): (2, 1, 0), ("foo", 1): (1, 0, 2)}
-    proposed = {("bar", 0): (2,), ("foo", 0): (2, 1), ("foo", 1): (1, 0)}
-    under_way = {("foo", 0): Ongoing((2, 1, 0), (2,), (0,)), ("foo", 1): Ongoing((1, 0, 2), (0,), (2,))}
-    moves = transfers(current, proposed, under_way)
-    assert topic_lists(moves) == {"bar": ("0:2", ""), "foo": ("0:0,0:1,1:1,1:2", "0:2,1:0")}
-    assert brokers_of(moves) == [0, 1, 2]
 
 
 def alterations(session: StandIn) -> list[tuple[int | None, int, str, dict[str, str | None]]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.cli.cluster.balance_plan import CannotPlan, Held, Load, Move, applied, drain, loads, plan
+from tidelog.console.moving.balance_plan import CannotPlan, Held, Load, Move, applied, drain, loads, plan
 
 MB = 1 << 20
 

@@ -1,0 +1,1 @@
+"""Replicas that move between brokers: plans, and how they are carried out, as values and pure machines."""
