@@ -8,7 +8,6 @@ big-endian); of metadata a byte 1, sorted tags, sorted properties, sensitive nam
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -24,7 +23,8 @@ def guid_of(schema: Schema) -> str:
     digest = hashlib.md5(usedforsecurity=False)
     for part in _parts(schema):
         digest.update(part.encode() if isinstance(part, str) else part)
-    return str(uuid.UUID(bytes=digest.digest()))
+    found = digest.hexdigest()
+    return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
 
 
 def _parts(schema: Schema) -> Iterator[str | bytes]:
