@@ -19,8 +19,8 @@ from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.leading import Leading
+from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
-from tidelog.registry.serving.users import Users
 
 log = logging.getLogger(__name__)
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -46,18 +46,18 @@ class Reply:
 
 
 class Application:
-    """``users`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone."""
+    """``logins`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone."""
 
     def __init__(
         self,
         api: Api,
         node: RegistryNode,
-        users: Users | None,
+        logins: Logins | None,
         max_body: int,
         leading: Leading | None = None,
         forwarding: Forwarding | None = None,
     ) -> None:
-        self._api, self._node, self._users, self._max_body = api, node, users, max_body
+        self._api, self._node, self._logins, self._max_body = api, node, logins, max_body
         self._leading, self._forwarding = leading, forwarding
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,10 +109,9 @@ class Application:
 
     async def _admit(self, headers: dict[bytes, bytes], *, writes: bool) -> None:
         """401 and 403 for those who may not."""
-        if self._users is None:
+        if self._logins is None:
             return
-        header = headers.get(b"authorization", b"")
-        user = self._users.known(header) or (await asyncio.to_thread(self._users.admitted, header) if header else None)
+        user = await self._logins.admitted(headers.get(b"authorization", b""))
         if user is None:
             raise RegistryError(401, 401, "This registry needs the name and password of a user.")
         if writes and not user.may_write:
@@ -170,7 +169,7 @@ def _raw_path(scope: Scope) -> str:
 def _refusal(refused: RegistryError, content_type: str) -> Reply:
     body = compact({"error_code": refused.code, "message": refused.message}).encode("utf-8", "backslashreplace")
     login = ((b"www-authenticate", b'Basic realm="schema registry", charset="UTF-8"'),) if refused.status == 401 else ()
-    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413) else ()
+    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413, 503) else ()
     return Reply(refused.status, body, content_type, (*login, *closing))
 
 

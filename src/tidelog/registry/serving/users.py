@@ -78,7 +78,7 @@ def parse_users(text: str) -> dict[str, User]:
 
 
 class Users:
-    """``admitted`` is slow for a proof that it sees first; call it in a thread."""
+    """``checked`` is slow, and may be called in any thread; the rest belongs to one."""
 
     def __init__(self, users: dict[str, User]) -> None:
         self._users = users
@@ -88,9 +88,9 @@ class Users:
 
     def known(self, header: bytes) -> User | None:
         """The user of an Authorization header that was right before."""
-        return self._right.get(self._digest(header)) if len(header) <= _LONGEST else None
+        return self._right.get(self.digest(header)) if len(header) <= _LONGEST else None
 
-    def admitted(self, header: bytes) -> User | None:
+    def checked(self, header: bytes) -> User | None:
         """The user of an Authorization header; None for a wrong one. It takes as long for an unknown name."""
         scheme, _, encoded = header[:_LONGEST].partition(b" ")
         if scheme.lower() != b"basic":
@@ -103,10 +103,14 @@ class Users:
         wanted = user or self._stranger
         if not hmac.compare_digest(_hash(password, wanted.salt), wanted.digest) or user is None:
             return None
-        self._right[self._digest(header)] = user
-        while len(self._right) > _KEPT:
-            self._right.popitem(last=False)
         return user
 
-    def _digest(self, header: bytes) -> bytes:
+    def remember(self, header: bytes, user: User) -> None:
+        """Let ``known`` find the user of a header that was right."""
+        self._right[self.digest(header)] = user
+        while len(self._right) > _KEPT:
+            self._right.popitem(last=False)
+
+    def digest(self, header: bytes) -> bytes:
+        """What stands for a header in memory."""
         return hmac.digest(self._key, header, "sha256")

@@ -15,6 +15,7 @@ from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
 from tidelog.registry.serving.http import V1, Application
+from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.users import READ, WRITE, Users, hashed, parse_users
 from tidelog.registry.state import State
 
@@ -38,7 +39,8 @@ class Site:
     def __init__(self, users: Users | None = None) -> None:
         state = State()
         self.api = Api(state, Rules(), About("c", "1"))
-        self._application = Application(self.api, Memory(state), users, MAX_BODY)  # type: ignore[arg-type]
+        logins = None if users is None else Logins(users)
+        self._application = Application(self.api, Memory(state), logins, MAX_BODY)  # type: ignore[arg-type]
 
     def __call__(
         self, method: str, target: str, body: bytes | list[bytes] = b"", headers: dict[str, str] | None = None
