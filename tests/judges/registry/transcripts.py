@@ -102,18 +102,18 @@ def _requested(exchange: Exchange, text: str) -> Exchange:
 
 def write_sources(path: Path, sources: dict[int, str]) -> None:
     """Mark the exchanges that begin in these lines with where their answers are known from."""
-    lines: list[str] = []
-    source = ""
-    for number, line in enumerate([*path.read_text().splitlines(), ""], 1):
-        ends = bool(lines) and lines[-1].startswith("< ") and not line.startswith(("< ", "@ "))
-        if ends:
-            lines.append(f"@ {source}")
+    kept: list[str] = []
+    source, open_answer = "", False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith("@ "):
+            continue
+        if open_answer and not line.startswith("< "):
+            kept.append(f"@ {source}")
+            open_answer = False
         source = sources.get(number, source)
-        if not line.startswith("@ "):
-            lines.append(line)
-        elif lines[-1].startswith("< "):
-            lines.append(f"@ {source}")
-    path.write_text("\n".join(lines).rstrip() + "\n")
+        kept.append(line)
+        open_answer = open_answer or line.startswith("< ")
+    path.write_text("\n".join([*kept, f"@ {source}"] if open_answer else kept) + "\n")
 
 
 class Session:
@@ -152,7 +152,7 @@ class Session:
 
     def _compared(self, wanted: Any, given: Any, place: str) -> Iterator[str]:
         if isinstance(wanted, dict) and isinstance(given, dict):
-            for name in wanted.keys() | given.keys():
+            for name in sorted(wanted.keys() | given.keys()):
                 inner = f"{place}.{name}".lstrip(".")
                 if name not in given:
                     yield f"no {inner}"

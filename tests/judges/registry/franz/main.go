@@ -137,12 +137,24 @@ func deleting(client *sr.Client, ctx context.Context) {
 	say("DeleteSubject, again", nil, err)
 	numbers, err = client.DeleteSubject(ctx, "s", sr.HardDelete)
 	say("DeleteSubject, for good", numbers, err)
-	_, err = client.CreateSchema(ctx, ":.c:s", sr.Schema{Schema: `"int"`})
-	say("CreateSchema, in a context", nil, err)
+	// CreateSchema asks for the id in the client's own context afterwards, so it is of no use for another one.
+	id, err := client.RegisterSchema(ctx, ":.c:s", sr.Schema{Schema: `"int"`}, -1, -1)
+	say("RegisterSchema, in a context", id, err)
 	say("DeleteContext, not empty", nil, client.DeleteContext(ctx, ".c"))
 	_, _ = client.DeleteSubject(ctx, ":.c:s", sr.SoftDelete)
 	_, _ = client.DeleteSubject(ctx, ":.c:s", sr.HardDelete)
 	say("DeleteContext", nil, client.DeleteContext(ctx, ".c"))
+}
+
+func contexts(url string, ctx context.Context) {
+	client, err := sr.NewClient(sr.URLs(url), sr.DefaultSchemaContext("d"))
+	if err != nil {
+		panic(err)
+	}
+	found, err := client.CreateSchema(ctx, "s", sr.Schema{Schema: `"int"`})
+	say("CreateSchema, in the client's context", found, err)
+	text, err := client.SchemaTextByID(ctx, found.ID)
+	say("SchemaTextByID, in the client's context", text, err)
 }
 
 func main() {
@@ -154,4 +166,5 @@ func main() {
 	schemas(client, ctx)
 	settings(client, ctx)
 	deleting(client, ctx)
+	contexts(os.Args[1], ctx)
 }

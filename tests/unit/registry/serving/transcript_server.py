@@ -1,6 +1,6 @@
 """The registry's HTTP over a log in memory, for transcripts: uvicorn in a thread, set up as a transcript says.
 
-Setups: ``max_schema_bytes``, ``incompatible_code``; ``users`` (a reader with the password tea); ``fault``: ``append`` (the broker
+Setups: ``max_schema_bytes``, ``max_body``, ``incompatible_code``; ``users`` (a reader with the password tea); ``fault``: ``append`` (the broker
 refuses the record), ``timeout`` (the record is never read back), ``forward`` (another registry leads, and does not answer).
 """
 
@@ -73,17 +73,22 @@ class Seen:
         self.read: set[Parameter] = set()
 
 
-class _Query(dict[str, Sequence[str]]):
-    """Remembers which parameters are looked for."""
+class _Query(Mapping[str, Sequence[str]]):
+    """Remembers which parameters a route looks for."""
 
-    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
-        super().__init__(values)
+    def __init__(self, values: Mapping[str, Sequence[str]], seen: set[Parameter]) -> None:
+        self._values, self._seen = values, seen
         self.place = ("", "")
-        self.seen: set[Parameter] = set()
 
-    def get(self, name: str, default: Any = None) -> Any:
-        self.seen.add((*self.place, name))
-        return super().get(name, default)
+    def __getitem__(self, name: str) -> Sequence[str]:
+        self._seen.add((*self.place, name))
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 class _Api(Api):
@@ -94,9 +99,9 @@ class _Api(Api):
         self._seen = seen
 
     def find(self, request: Request) -> Call:
-        query = _Query(request.query)
+        query = _Query(request.query, self._seen.read)
         call = super().find(replace(request, query=query))
-        query.place, query.seen = (call.route.method, call.route.path), self._seen.read
+        query.place = (call.route.method, call.route.path)
         self._seen.routes.add(query.place)
         self._seen.given |= {(*query.place, name) for name in query}
         return call
@@ -121,6 +126,7 @@ def served(setup: Mapping[str, str], seen: Seen, monkeypatch: Any) -> Iterator[s
     rules = Rules(
         incompatible_code=int(setup.get("incompatible_code", 409)), max_schema_bytes=int(setup.get("max_schema_bytes", 1 << 20))
     )
+    max_body = int(setup.get("max_body", MAX_BODY))
     state = State()
     api = _Api(seen, state, rules, About("cluster", "1"))
     logins = Logins(Users(parse_users(f"reader: {READ}, {hashed('tea', b'salt')}"))) if "users" in setup else None
@@ -136,7 +142,7 @@ def served(setup: Mapping[str, str], seen: Seen, monkeypatch: Any) -> Iterator[s
         replaying = Replaying(log, state)
         following = asyncio.get_running_loop().create_task(replaying.run())
         leading: Any = _Elsewhere(leader_port) if fault == "forward" else None
-        application = Application(api, RegistryNode(state, replaying, log), logins, MAX_BODY, leading, Forwarding(None))
+        application = Application(api, RegistryNode(state, replaying, log), logins, max_body, leading, Forwarding(None))
         config = uvicorn.Config(
             application, http=Connection, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False
         )
