@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tidelog.registry import errors
-from tidelog.registry.model import ALL_CONTEXTS, DEFAULT_CONTEXT, LATEST, Schema, Version, context_of, name_of, qualified
+from tidelog.registry.model import ALL_CONTEXTS, LATEST, Schema, Version, context_of, name_of, qualified
 from tidelog.registry.state import State
 
 
@@ -114,5 +114,8 @@ def contexts(state: State, prefix: str) -> list[str]:
 
 
 def context_in(text: str) -> str:
-    """The context in a path: ``:.name:`` or ``.name``."""
-    return text.strip(":") or DEFAULT_CONTEXT
+    """The context in a path: ``:.name:``, with the colons and the dot left out or not. 400 for a colon within the name."""
+    name = text.removeprefix(":").removesuffix(":")
+    if ":" in name:
+        raise errors.bad_request("the name of a context has no colon within")
+    return name if name.startswith(".") else f".{name}"
