@@ -31,41 +31,58 @@ def source(judge: str, differences: Sequence[str]) -> str:
     return f"{RUNNING}: {judge}, but for {', '.join(sorted(fields))}"
 
 
-# The first that fits: where, what is otherwise, why.
+# The first that fits: the request with its body, what is otherwise, why.
 REASONS: tuple[tuple[str, str, str], ...] = (
-    (r".*", r"status 409 instead of 404", "it answers 409 with the same code"),
-    (r"(GET|POST) /$|/v1/metadata", r".*", "it serves this path elsewhere, or not at all"),
-    (r"/contexts|/subjects/:\.c:|subjectPrefix=:", r".*", "it knows no contexts in paths, and takes a qualified name for a subject"),
-    (r"/schemas/guids/", r".*", "it has no GUIDs"),
-    (r"GET /schemas(\?|$)", r".*", "it lists texts alone"),
-    (r".* /subjects/[^/]+/metadata", r".*", "it keeps no metadata for this path, and answers 204"),
-    (r"PUT /config/other|.*/subjects/other", r".*", "it has no aliases"),
-    (r"GET /subjects$", r".*other.*", "it has no aliases"),
-    (r".*(offset|limit)=|.*subjectPrefix=", r".*", "it ignores pages and prefixes here"),
-    (r".* /(mode|config)", r"no [a-z]|.*besides", "its configs hold the level alone, and modes are global"),
-    (r".* /(mode|config)", r".*", "it counts a subject without schemas as missing, has other codes, and one mode for all subjects"),
-    (r"GET /schemas/types", r".*", "another order of the names"),
-    (r".*", r"body is \"\" instead.*", "its refusals by path, method and type have no body"),
-    (r"POST /compatibility/subjects/none", r".*", "it wants the subject to be there"),
-    (r"(GET|DELETE|POST) .*/versions/[^/?]+", r".*(42202|422).*", "it takes what is no version for one that is missing"),
-    (r"POST .*verbose=true", r".*", "it has no messages, and refuses an invalid schema"),
-    (r"GET .*/referencedby", r".*", "it counts soft-deleted referrers too"),
-    (r"DELETE /subjects/", r".*", "it keeps soft-deleted versions that were registered again, and lets go what a mode protects"),
-    (r"POST /subjects/[^/]+/versions", r".*(no error_code|error_code|status|id is|body).*", "it checks names, rules, modes, given ids and empty texts less"),
-    (r"POST /subjects/[^/]+(\?|$)", r".*(error_code|status).*", "it compares texts before it checks the schema, and deleted versions count"),
-    (r".*", r"schema is .*|no schemaType.*", "it keeps the text as it was sent"),
-    (r".*", r"\w+ is \d+, another id than before", "one schema in two texts has two ids"),
-    (r".*", r"no .*|.* besides", "it has no such fields"),
-    (r".*", r"body is .*", "follows from a difference above"),
+    (r"(GET|POST) / ", r"", "it answers with a page of its own here"),
+    (r".* /v1/metadata/(id|version)", r"status 404", "it does not serve this path"),
+    (r".* /contexts", r"", "it has one context: none in paths, and a qualified name is a subject like others"),
+    (r".* /subjects/:\.c:", r"", "follows from its one context"),
+    (r"GET /schemas/guids/", r"", "it has no GUIDs"),
+    (r"GET /schemas[? ]", r"", "it lists texts alone, and filters none"),
+    (r"GET /subjects/[^/]+/metadata", r"status 204", "it does not look for metadata"),
+    (r".*(offset|limit|subjectPrefix)=", r"", "it reads no such parameter here"),
+    (r".*/(config|subjects)/other", r"", "it has no aliases"),
+    (r"GET /subjects ", r".*other", "it has no aliases"),
+    (r"(GET|DELETE) /config/s", r"", "a subject without schemas has no config, and no code of its own for that"),
+    (r"(GET|DELETE) /config ", r"compatibilityLevel is .NONE", "its level is NONE where none is set"),
+    (r"PUT /config/s .*full_transitive", r"", "it takes levels in capitals alone"),
+    (r"PUT /config/s .*(Policy|RuleSet)", r"status 500", "it does not know these fields of a config"),
+    (r"(PUT|GET|DELETE) /mode/s", r"", "it has one mode for all subjects"),
+    (r"PUT /mode .*SOME", r"error_code is 42201", "another code for a mode that there is not"),
+    (r"PUT /mode .*IMPORT", r"status 200", "IMPORT needs no empty registry"),
+    (r"DELETE /mode", r"status 405", "modes are not deleted"),
+    (r"GET /mode", r"", "its mode is of all subjects, and is not deleted"),
+    (r"DELETE /subjects/s ", r"status 200", "the mode of a subject does not bind it"),
+    (r".*\"id\": |.*\"version\": 9", r"", "it takes no ids and versions from clients"),
+    (r"POST /subjects/s/versions .*ruleSet", r"status 200", "it does not check rules"),
+    (r"POST /subjects/s/versions .*.schema.: .., ", r"status 200", "an empty text is a schema"),
+    (r"POST /subjects/s/versions .*.schema.: ..}", r"status 200", "an empty text is a schema"),
+    (r"(POST|PUT) /(subjects|config)/s.*", r".*status 200 instead of 422.*besides", "a mode READONLY does not bind it"),
+    (r"POST /subjects/s/versions .*", r"status 200 instead of 409", "it compares only where a level is set for the subject"),
+    (r".*", r"status 409 instead of 404$", "the same code with another status"),
+    (r".*", r"body is \"\" instead of \{.message", "a refusal by its framework has no body"),
+    (r"GET /schemas/types", r"", "the order means nothing"),
+    (r"(GET|DELETE|POST) .*/versions/(0|x|first|2147483648) ", r"status 404", "it takes what is no version for a missing one"),
+    (r"POST /compatibility/subjects/none", r"status 404", "it wants the subject to be there"),
+    (r"POST /compatibility.*verbose=true", r"status 422", "an invalid schema is refused, not explained"),
+    (r"GET .*/referencedby", r"body is", "it counts referrers that are soft-deleted"),
+    (r"DELETE /subjects/s", r"body is .*1, 2", "it keeps a soft-deleted version whose schema was registered again"),
+    (r".*THRIFT|.*__GLOBAL|.*__EMPTY|.*%0A", r"", "it knows no ruled-out subjects, and has another code for control characters"),
+    (r".*shape", r"", "it has another code for an unknown field, and does not let clients have them ignored"),
+    (r"POST /subjects/[^/]+/versions .*schema$", r"body is", "its refusal is no JSON"),
+    (r"POST /subjects/s .*no type", r"error_code|status", "it compares texts before it checks the schema"),
+    (r"POST /subjects/s ", r"error_code is 40403", "a subject with deleted versions alone is there"),
+    (r".*", r".*another id than before", "one schema in two texts has two ids"),
+    (r".*", r".*schema is ", "it keeps the text as it was sent"),
+    (r"GET /subjects/s/versions ", r"body is", "follows from ids and versions that it does not take"),
 )
 
 
 def reason(judged: Judged) -> str:
     """Why a judge answers otherwise; empty when that is not known."""
-    request = f"{judged.exchange.method} {judged.exchange.target}"
+    request = f"{judged.exchange.method} {judged.exchange.target} {judged.exchange.body}"
     text = "; ".join(judged.differences)
-    found = (why for place, what, why in REASONS if re.match(place, request) and re.match(what, text))
-    return next(found, "")
+    return next((why for place, what, why in REASONS if re.match(place, request) and re.match(what, text)), "")
 
 
 def page(judge: str, judged: Sequence[Judged]) -> str:

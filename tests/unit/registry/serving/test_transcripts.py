@@ -1,6 +1,7 @@
 """The golden transcripts over HTTP: each answer as it stands there, and there is one for each route, parameter and error code.
 
-``REFERENCE`` is what Confluent's documents and clients say the API has; the transcripts have all of it, or say that it is not there.
+``REFERENCE`` is what Confluent's documents and clients say the API has: the transcripts have all of it, or say that it is not
+there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The registry's HTTP over a log in memory, for transcripts: uvicorn in a thread, set up as a transcript says.
 
-Setups: ``max_schema_bytes``, ``max_body``, ``incompatible_code``; ``users`` (a reader with the password tea); ``fault``: ``append`` (the broker
-refuses the record), ``timeout`` (the record is never read back), ``forward`` (another registry leads, and does not answer).
+Setups: ``max_schema_bytes``, ``max_body``, ``incompatible_code``; ``users`` (a reader with the password tea); ``fault``:
+``append`` (the broker refuses the record), ``timeout`` (the record is never read back), ``forward`` (another registry leads, and
+does not answer).
 """
 
 from __future__ import annotations
