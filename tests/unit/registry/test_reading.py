@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.registry.caller import INT, STRING, Caller
 
 
@@ -52,3 +54,15 @@ def test_schemas_are_found_by_guid_and_listed() -> None:
     assert call("GET", "/schemas/ids/2", fetchMaxId="true")["maxId"] == 2
     assert call("GET", "/schemas/ids/2/schema") == b'"long"'
     assert call("GET", "/schemas/ids/2/subjects", deleted="true") == ["s"]
+
+
+@pytest.mark.parametrize("text", [":.sales:", ".sales", "sales", ":sales:", ":.sales"])
+def test_a_context_in_a_path_has_its_dot_or_gets_it(text: str) -> None:
+    call = Caller()
+    call("POST", f"/contexts/{text}/subjects/s/versions", INT)
+    assert call("GET", "/subjects") == [":.sales:s"]
+    assert call("GET", f"/contexts/{text}/subjects") == [":.sales:s"]
+
+
+def test_a_colon_within_a_context_is_refused() -> None:
+    assert Caller().code("GET", "/contexts/a:b/subjects") == 400
