@@ -137,6 +137,15 @@ front-walk: $(VENV)/.dev front/node_modules/.ready ## Each page of the console i
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[console]'
 	$(BIN)/python front/walk.py $(ARGS)
 
+tests/oidc/node_modules/.ready: tests/oidc/package.json tests/oidc/package-lock.json
+	@command -v npm > /dev/null || { echo "the provider of this test runs on Node 20 or newer, with npm"; exit 1; }
+	cd tests/oidc && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: console-oidc
+console-oidc: $(VENV)/.dev tests/oidc/node_modules/.ready ## The console's login by an OpenID provider that is not ours, node-oidc-provider; half a minute (needs Node 20)
+	$(BIN)/python -m pytest -q tests/oidc/logins.py $(ARGS)
+
 front-fresh: front ## Build the console's pages again: fails when that changes a committed file
 	git diff --exit-code --stat -- front/BUILT src/tidelog/console/static
 	@test -z "$$(git status --porcelain -- src/tidelog/console/static)" || { git status --short -- src/tidelog/console/static; exit 1; }
@@ -232,6 +241,10 @@ security: $(VENV)/.dev ## The same requests with none, each single and all right
 
 attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a bystander, the time of unknown names; half an hour (ARGS='flood --seed 2')
 	$(BIN)/python -m tests.attack $(ARGS)
+
+.PHONY: causes
+causes: $(VENV)/.dev ## Causes of a stuck group made one by one on a real node, each judged by tidelog why, into docs/causes.md; two minutes (ARGS='NAME...')
+	$(BIN)/python -m tests.causes --write docs/causes.md $(ARGS)
 
 alerts: $(VENV)/.dev ## promtool on the alert rules of tidelog dashboards, with a history for each (needs Debian's prometheus; ARGS='--promtool PATH')
 	$(BIN)/python -m tests.alerts $(ARGS)

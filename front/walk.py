@@ -55,7 +55,7 @@ def drive(url: str, flags: list[str], environment: Mapping[str, str]) -> int:
 
 
 def main() -> int:
-    from tidelog.console.access.passwords import hashed
+    from tidelog.http.passwords import hashed
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--shots", help="a folder for a picture of each page")

@@ -14,6 +14,7 @@ than two thirds of a row's rounds count.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -26,7 +27,7 @@ from pathlib import Path
 
 from bench.pair.checkouts import NoCheckout, checked_out
 from bench.pair.counting import NoValgrind
-from bench.pair.machine import touch_memory
+from bench.pair.holding import held_memory
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler, program
 from bench.pair.report import Verdict, counted_rounds, remarks, rows_per_second, table, to_json, verdict
@@ -39,7 +40,6 @@ from bench.pair.voids import reasons
 ROUNDS, COUNTED_ROUNDS = 21, 3
 LEAST_ROUNDS = 7
 FREE_BYTES = 12 << 30
-TOUCHED_BYTES = 6 << 30
 PASSED, NOT_PASSED, BROKEN, VOID = 0, 1, 2, 3
 
 
@@ -126,9 +126,10 @@ def main() -> int:
         with ended_by_signals():
             for name in ("load", "limit"):
                 program(name)
-            if args.count == "time" and args.scale >= 1:
-                touch_memory(folder, TOUCHED_BYTES)
-            verdicts, void = measured(args, rows, path, folder)
+            with contextlib.ExitStack() as stack:
+                if args.count == "time" and args.scale >= 1:
+                    print(stack.enter_context(held_memory()), file=sys.stderr, flush=True)
+                verdicts, void = measured(args, rows, path, folder)
     except (NoCheckout, NoCompiler, NoValgrind, Failed) as error:
         print(f"bench-pair: {error}", file=sys.stderr)
         return BROKEN

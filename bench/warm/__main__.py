@@ -14,6 +14,7 @@ Exit status: 0, or 1 when something is wrong, or 3 when a row that was measured 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shutil
 import sys
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from bench.java_load import LoadFailed
 from bench.pair.checkouts import ROOT
-from bench.pair.machine import touch_memory
+from bench.pair.holding import held_memory
 from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler
 from bench.warm import loads, report
@@ -42,7 +43,6 @@ from tests.interop.nodes import NodeFailed
 from tools.jars import JarsMissing
 
 ROUNDS, MORE_ROUNDS = 7, 4
-TOUCHED_BYTES = 8 << 30
 ROUND_S, ROW_S = 24.0, 30.0
 """A round and a row's preparation, as long as none was seen."""
 SHORT = ("<!-- short: written by make bench -->", "<!-- end of short -->")
@@ -160,8 +160,6 @@ def measure(args: argparse.Namespace, rows: Sequence[Row], results: Results, fol
             continue
         home = folder / name
         home.mkdir()
-        if not args.smoke:
-            touch_memory(home, TOUCHED_BYTES)
         try:
             with opened(home, plan) as group:
                 for row, record in those:
@@ -187,7 +185,10 @@ def main() -> int:
     try:
         with ended_by_signals():
             if not args.report:
-                measure(args, rows, results, folder)
+                with contextlib.ExitStack() as stack:
+                    if not args.smoke:
+                        tell(stack.enter_context(held_memory()))
+                    measure(args, rows, results, folder)
     except (Failed, NoCompiler, JarsMissing) as error:
         print(f"bench: {error}", file=sys.stderr)
         return BROKEN

@@ -34,7 +34,7 @@ export function App() {
   if (session === null) {
     return <main class="login">{problem && <ProblemBox problem={problem} retry={reload} />}</main>;
   }
-  if (!session.logged_in) return <Login onLogin={set} />;
+  if (!session.logged_in) return <Login session={session} onLogin={set} />;
   const route = match(PATTERNS, path);
   const page = (route?.page ?? null) as PageName | null;
   const cluster = route?.params["cluster"] ?? null;

@@ -23,11 +23,13 @@ BOUND_S = 90
 MOST = 4
 
 
-def free_port() -> int:
-    """The port of first contact of an installation of up to four processes whose ports are free."""
+def free_port(*bases: int) -> int:
+    """The port of first contact of an installation of up to four processes whose ports are free. ``bases``: where else its
+    listeners begin, counted from that port, as ``tidelog secure`` writes them. All are below the ephemeral range."""
+    offsets = [base + step for base in (0, *bases) for step in (0, 1, *(10 * (each + 1) for each in range(MOST)))]
     while True:
-        (first,) = free_ports(1)
-        if all(port_is_free(first + offset) for offset in (0, 1, *(10 * (each + 1) for each in range(MOST)))):
+        first = free_ports(1)[0] - max(bases, default=0)
+        if all(port_is_free(first + offset) for offset in offsets):
             return first
 
 

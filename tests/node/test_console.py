@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -24,11 +24,14 @@ from tidelog.testing import Broker
 class Running:
     """A console of one broker."""
 
-    def __init__(self, broker: Broker, audit: Path, *options: str) -> None:
+    def __init__(self, broker: Broker, audit: Path, *options: str, stderr: IO[str] | None = None) -> None:
         self.audit = audit
         command = [sys.executable, "-m", "tidelog.cli.main", "console", "--bootstrap-server", broker.bootstrap_servers]
         self.process = subprocess.Popen(
-            [*command, "--listen", "127.0.0.1:0", "--audit-file", str(audit), *options], stdout=subprocess.PIPE, text=True
+            [*command, "--listen", "127.0.0.1:0", "--audit-file", str(audit), *options],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
         )
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
@@ -168,3 +171,24 @@ def test_login_over_tls(broker: Broker, tmp_path: Path) -> None:
     finally:
         found.process.send_signal(signal.SIGINT)
         assert found.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_open_tails_and_requests_in_order(broker: Broker, tmp_path: Path, number: int) -> None:
+    errors = tmp_path / "errors"
+    with errors.open("w") as written:
+        found = Running(broker, tmp_path / "audit", stderr=written)
+        tails = []
+        for _ in range(3):
+            connection = found.connection()
+            connection.request("GET", "/api/v1/clusters/main/topics/orders/records?mode=tail")
+            response = connection.getresponse()
+            assert json.loads(response.readline())["kind"] == "begin"
+            tails.append((connection, response))
+        found.process.send_signal(number)
+        assert found.process.wait(30) == 0
+    for connection, response in tails:
+        assert json.loads(response.read().splitlines()[-1])["error"] == "the console was ended"
+        connection.close()
+    assert errors.read_text() == ""
+    assert found.audit.read_text().count('"outcome":"left"') == 3

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.interop.nodes import free_ports
+from tests.node.installation import free_port
 from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
@@ -111,6 +112,23 @@ def test_the_console_ends_with_a_node_that_is_stopped(tmp_path: Path, number: si
         assert node.process.returncode == 0
         assert node.refuses()
         assert "the console" not in said
+
+
+def test_several_processes_have_one_console_that_ends_with_them(tmp_path: Path) -> None:
+    port = free_port()
+    words = ("start", "--port", str(port), "--processes", "2", "-o", "tidelog.http.listener=")
+    with running(tmp_path, *words) as nodes:
+        assert "2 processes" in nodes.lines[0]
+        assert len(nodes.brokers()) == 2
+        nodes.process.send_signal(signal.SIGTERM)
+        said = nodes.ended()
+        assert nodes.process.returncode == 0
+        assert nodes.refuses()
+        assert "the console" not in said
+    with running(tmp_path, *words) as nodes:
+        nodes.process.kill()
+        nodes.ended()
+        assert nodes.refuses()
 
 
 def test_a_console_that_is_killed_is_reported_and_the_node_serves_on(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_an_installation_becomes_smaller_the_way_that_the_refusal_says(tmp_path:
 
 
 def test_a_secured_installation_serves_with_logins_certificates_and_acls(tmp_path: Path) -> None:
-    first = free_port()
+    first = free_port(1000, 3000)  # controllers, and nodes among each other
     made = run("secure", str(tmp_path / "sec"), "--nodes", "1", "--port", str(first))
     assert made.returncode == 0, made.stderr.decode()
     command = [sys.executable, "-m", "tidelog.cli.main", "start", str(tmp_path / "sec" / "node-1" / "server.properties")]

@@ -1,6 +1,6 @@
 /** Requests to the API. URLs are relative to <base>; each refusal becomes a `Problem` with what the server said. */
 
-import type { Answer, Plan, Session } from "./contract";
+import type { Answer, LoggedOut, Plan, Session } from "./contract";
 
 /** A request that was refused or did not arrive (status 0). */
 export class Problem extends Error {
@@ -110,14 +110,14 @@ export function change(path: string, body: object, dryRun: boolean, confirm: str
   return post(path, { ...body, dry_run: dryRun, ...(confirm === null ? {} : { confirm }) });
 }
 
-const remember = (session: Session): Session => {
+const remember = <S extends Session>(session: S): S => {
   csrf = session.csrf;
   return session;
 };
 
 export const readSession = async (): Promise<Session> => remember(await json<Session>("session", {}));
 export const login = async (user: string, password: string): Promise<Session> => remember(await post<Session>("login", { user, password }));
-export const logout = async (): Promise<Session> => remember(await post<Session>("logout", {}));
+export const logout = async (): Promise<LoggedOut> => remember(await post<LoggedOut>("logout", {}));
 
 /** A path below a cluster: `inCluster("main", ["topics", name], { limit: "5" })`. Arrays repeat their key. */
 export function inCluster(cluster: string, segments: readonly (string | number)[], query: Readonly<Record<string, string | readonly string[] | undefined>> = {}): string {

@@ -9,6 +9,10 @@ export interface Answer<T> {
 export interface Session {
   readonly user: string | null;
   readonly login: boolean;
+  /** Whether anyone logs in by password. */
+  readonly passwords: boolean;
+  /** The provider that logs people in. */
+  readonly oidc: { readonly title: string } | null;
   readonly logged_in: boolean;
   readonly csrf: string;
   readonly read_only: boolean;
@@ -25,6 +29,11 @@ export interface Session {
     readonly search_seconds: number;
   };
   readonly features: Readonly<Record<string, boolean>>;
+}
+
+/** `logout_url`: where the session ends at the provider, too. */
+export interface LoggedOut extends Session {
+  readonly logout_url: string | null;
 }
 
 export type Right = "view" | "payload" | "change";

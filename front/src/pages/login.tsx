@@ -4,10 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { login, Problem } from "../lib/api";
 import type { Session } from "../lib/contract";
 import { useTitle } from "../lib/hooks";
+import { usePlace } from "../lib/location";
+import { signInFailure, signInLink } from "../lib/sign_in";
 import { Action, Field } from "../ui/basics";
 import { Icon } from "../ui/icons";
 
-export function Login({ onLogin }: { onLogin: (session: Session) => void }) {
+export function Login({ session, onLogin }: { session: Session; onLogin: (session: Session) => void }) {
   useTitle("Log in");
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
@@ -26,6 +28,24 @@ export function Login({ onLogin }: { onLogin: (session: Session) => void }) {
       setBusy(false);
     }
   };
+  const { path, search } = usePlace();
+  const failure = signInFailure(search);
+  const byProvider = session.oidc !== null && (
+    <a class={session.passwords ? "button" : "button primary"} href={signInLink(path + search)}>
+      Log in with {session.oidc.title}
+    </a>
+  );
+  if (!session.passwords) {
+    return (
+      <main class="login">
+        <section aria-label="Log in">
+          <h1>tidelog console</h1>
+          {byProvider}
+          <Refused text={failure} />
+        </section>
+      </main>
+    );
+  }
   return (
     <main class="login">
       <form
@@ -45,15 +65,22 @@ export function Login({ onLogin }: { onLogin: (session: Session) => void }) {
         <Action type="submit" primary disabled={busy}>
           {busy ? "Logging in …" : "Log in"}
         </Action>
-        <div role="alert">
-          {problem && (
-            <p class="refusal">
-              <Icon name="error" /> {refusal(problem)}
-            </p>
-          )}
-        </div>
+        <Refused text={problem === null ? failure : refusal(problem)} />
+        {byProvider}
       </form>
     </main>
+  );
+}
+
+function Refused({ text }: { text: string | null }) {
+  return (
+    <div role="alert">
+      {text !== null && (
+        <p class="refusal">
+          <Icon name="error" /> {text}
+        </p>
+      )}
+    </div>
   );
 }
 

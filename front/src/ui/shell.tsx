@@ -87,7 +87,7 @@ export function Shell({ session, cluster, page, onSession, children }: {
         )}
         <ThemeSwitch />
         {session.login && session.user !== null && (
-          <button type="button" class="quiet user" onClick={() => void logout().then(onSession)} title={`Logged in as ${session.user}`}>
+          <button type="button" class="quiet user" onClick={() => void leave(onSession)} title={`Logged in as ${session.user}`}>
             <span class="wide-only">{session.user} ·</span> Log out
           </button>
         )}
@@ -176,4 +176,11 @@ function ThemeSwitch() {
       <span class="hidden">Theme: {title}. Switch it</span>
     </button>
   );
+}
+
+/** Ends the session here, and at the provider where one began it. */
+async function leave(onSession: (session: Session) => void): Promise<void> {
+  const ended = await logout();
+  if (ended.logout_url === null) onSession(ended);
+  else location.assign(ended.logout_url);
 }

@@ -42,6 +42,9 @@ REGISTRY_URL = "schema.registry.url"
 @click.option("--tls-certificate", type=FILE, help="Serve HTTPS with this certificate chain (PEM).")
 @click.option("--tls-key", type=FILE, help="The certificate's private key (PEM).")
 @click.option("--audit-file", type=click.Path(dir_okay=False), help="Append a line for each login, change and look at records.")
+@click.option(
+    "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="A proxy, or a network of them, whose X-Forwarded-For counts."
+)
 @click.option("--hash-password", is_flag=True, help="Ask for a password, print what the users' file holds of it, and end.")
 @click.option(WITH_STDIN, "with_stdin", is_flag=True, hidden=True, help="End when stdin is closed.")
 def command(
@@ -58,6 +61,7 @@ def command(
     tls_certificate: str | None,
     tls_key: str | None,
     audit_file: str | None,
+    proxies: tuple[str, ...],
     hash_password: bool,
     with_stdin: bool,
 ) -> None:
@@ -83,6 +87,7 @@ def command(
                 tls_certificate,
                 tls_key,
                 audit_file,
+                proxies,
             ),
             with_stdin=with_stdin,
         )
@@ -90,10 +95,12 @@ def command(
 
 def serve(options: Options, *, with_stdin: bool = False) -> None:
     """Serve until the process is asked to end, or ``with_stdin`` until stdin is closed. ConfigError before that."""
-    from tidelog.console.web.starting import bound, checked, server, url_of
+    from tidelog.console.web.starting import bound, checked, server, url_of, warnings
 
     host, port = checked(options)
     running = server(options)
+    for warning in warnings(options):
+        click.echo(f"tidelog console: {warning}", err=True)
     with bound(host, port) as socket:
         if with_stdin:
             threading.Thread(target=_end_with_stdin, args=(running,), daemon=True).start()
@@ -178,7 +185,7 @@ def _pair(flag: str, text: str) -> tuple[str, str]:
 
 
 def _print_hash() -> None:
-    from tidelog.console.access.passwords import hashed
+    from tidelog.http.passwords import hashed
 
     click.echo(hashed(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True), os.urandom(SALT_BYTES)))
 

@@ -65,11 +65,12 @@ def command(
     """
     with refusal.one_line("tidelog: "):
         _need_library()
+        from tidelog.http.passwords import hashed
         from tidelog.registry.registering import Rules
         from tidelog.registry.serving import users as logins
 
         if hash_password is not None:
-            print(f"{hash_password}: {logins.WRITE}, {logins.hashed(_password(), os.urandom(SALT_BYTES))}")
+            print(f"{hash_password}: {logins.WRITE}, {hashed(_password(), os.urandom(SALT_BYTES))}")
             return
         from tidelog.cli.broker_connection import client_settings
         from tidelog.config.listeners import parse_address

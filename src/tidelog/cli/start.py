@@ -103,10 +103,8 @@ def start(
         given = _settings(properties, overrides, data, port)
         machine = ThisMachine()
         found = resolve(given, machine)
-        if console is not None and processes not in (None, 1):
-            raise ConfigError("--console is for one process. Beside several run: tidelog console --bootstrap-server HOST:PORT")
         if place is None and processes not in (None, 1):
-            _execute_supervisor(properties, given, found, processes, began)
+            _execute_supervisor(properties, given, found, processes, began, console)
         config = BrokerConfig.from_properties(found.settings, found.provided)
         config.warnings += tuple(unresolved(given))
         if console is not None:
@@ -139,7 +137,9 @@ def _count(text: str | None) -> int | None:
     raise click.BadParameter(f"{text!r} is neither auto nor a number from 1 to {MOST_PROCESSES}", param_hint="--processes")
 
 
-def _execute_supervisor(properties: str | None, given: Mapping[str, str], found: Resolved, count: int, began: float) -> None:
+def _execute_supervisor(
+    properties: str | None, given: Mapping[str, str], found: Resolved, count: int, began: float, console: str | None
+) -> None:
     """Becomes the supervisor of several processes; returns when one is enough. ConfigError when they cannot be started."""
     from tidelog.cli.processes import machine, preparing
 
@@ -155,7 +155,7 @@ def _execute_supervisor(properties: str | None, given: Mapping[str, str], found:
         in_file = {} if properties is None else parse(text_of(properties))
         flags = {name: value for name, value in given.items() if in_file.get(name) != value}
         try:
-            preparing.execute(preparing.Request(properties, found, flags, count, began), config)
+            preparing.execute(preparing.Request(properties, found, flags, count, began, console), config)
         except StorageFailure as error:
             _refuse(error)
 

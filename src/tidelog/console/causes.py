@@ -141,6 +141,8 @@ def _rebalancing(facts: GroupFacts) -> Finding | None:
     first, last = facts.first, facts.last
     if last.state not in REBALANCING or first.state not in REBALANCING:
         return None
+    if last.epoch is not None and last.epoch == first.epoch and _revocation(facts) is not None:
+        return None  # one rebalance, which waits for the member that is named
     epochs = "" if first.epoch is None or last.epoch is None else f", group epoch {first.epoch} to {last.epoch}"
     return Finding(
         "G3",

@@ -14,7 +14,7 @@ from tidelog.registry import contracts, errors
 from tidelog.registry.guid import guid_of
 from tidelog.registry.levels import FORWARD_MODE, IMPORT, Config, check_writable, config_of, group_value, mode_of
 from tidelog.registry.library import Library
-from tidelog.registry.model import LATEST, Schema, Version, context_of, valid_subject
+from tidelog.registry.model import LATEST, MAX_VERSION, Schema, Version, context_of, valid_subject
 from tidelog.registry.outcome import Outcome
 from tidelog.registry.records import ContextEntry, Entry, SchemaEntry, content
 from tidelog.registry.state import State
@@ -113,7 +113,7 @@ class Registering:
 
     def _number(self, subject: str, wanted: int, following: int, mode: str) -> int:
         if wanted <= 0:
-            return following
+            return _left(following, f"version of '{subject}'")
         if mode == IMPORT:
             if (there := self._state.version(subject, wanted)) is not None and not there.deleted:
                 raise errors.not_permitted(f"Version {wanted} of '{subject}' has another schema already.")
@@ -125,7 +125,7 @@ class Registering:
     def _id(self, context: str, schema: Schema, wanted: int) -> int:
         if wanted < 0:
             found = self._state.id_of(context, schema)
-            return self._state.highest_id(context) + 1 if found is None else found
+            return _left(self._state.highest_id(context) + 1, "id") if found is None else found
         there = self._state.by_id(context, wanted)
         if there is not None and there != schema:
             raise errors.id_differs(wanted, "it has another schema already")
@@ -188,6 +188,13 @@ class Registering:
         normalize = normalize or config.normalize
         schema = self._library.canonical(given, context_of(subject), normalize=normalize, new=config.validate_new)
         return self._messages(subject, schema, earlier, level, config)
+
+
+def _left(following: int, what: str) -> int:
+    """42205 when an import took the last number: records and clients have 32 bits."""
+    if following > MAX_VERSION:
+        raise errors.not_permitted(f"There is no further {what}: {MAX_VERSION} is taken, and it is the last.")
+    return following
 
 
 def _contract(schema: Schema) -> tuple[str | None, str | None]:

@@ -75,4 +75,4 @@ def test_the_page_has_a_row_with_a_reason_for_each_difference() -> None:
     found = page("J", judged)
     assert "| 3 | 1 | 1 | 1 |" in found
     assert reason(judged[2]) in found.splitlines()[-1]
-    assert reason(judged[2]) == "it answers 409 with the same code"
+    assert reason(judged[2]) == "the same code with another status"

@@ -196,7 +196,8 @@ def test_a_node_imports_nothing_of_it_without_the_flag_and_nothing_of_the_extra_
     ("words", "reason"),
     [
         (("--console", "0.0.0.0:0"), "can be reached from other machines"),
-        (("--console=127.0.0.1:0", "--processes", "2"), "--console is for one process"),
+        (("--console=0.0.0.0:0", "--processes", "2"), "can be reached from other machines"),
+        (("--console=127.0.0.1:0", "--processes", "2", *LOGINS), "--command-config FILE"),
         (("--console=127.0.0.1:0", *LOGINS), "--command-config FILE"),
     ],
 )

@@ -75,6 +75,15 @@ def test_g5_a_member_that_keeps_what_is_not_its_target() -> None:
     assert (verdict.primary.cause, verdict.primary.evidence) == ("G5", ("app at 10.0.0.1 still has orders-0",))
 
 
+def test_g5_is_what_a_rebalance_waits_for_and_g3_is_many_of_them() -> None:
+    keeper = replace(READER, target=frozenset())
+    one = replace(SAMPLE, state="Reconciling", protocol="consumer", epoch=3, members=(keeper,))
+    verdict = diagnose(facts(one))
+    assert (cause(verdict), verdict.contributing) == ("G5", ())
+    verdict = diagnose(facts(one, replace(one, epoch=7)))
+    assert (cause(verdict), [each.cause for each in verdict.contributing]) == ("G3", ["G5"])
+
+
 def test_g7_spare_members_are_no_alarm() -> None:
     spare = replace(READER, member_id="m2", assignment=frozenset(), instance_id="two")
     verdict = diagnose(facts(replace(SAMPLE, members=(READER, spare))))

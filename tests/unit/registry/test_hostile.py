@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.registry.caller import Caller
 
+DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_3, DRAFT_4 = ("http://json-schema.org/draft-03/schema#", "http://json-schema.org/draft-04/schema#")
 
 
@@ -43,6 +44,8 @@ INVALID = {
     "index with many digits": _json({"allOf": [{}], "properties": {"a": {"$ref": "#/allOf/" + "1" * 5000}}}),
     "enum that cannot be sorted": _json({"$schema": DRAFT_4, "enum": _mixed(60_000)}),
     "types that cannot be sorted": _json({"type": _mixed(60_000)}),
+    "pattern with a large count": _json({"pattern": "a{99999999999999999999}"}),
+    "schemas without end": _json({"$schema": DRAFT_2020, "allOf": [{}] * 15_000, "anyOf": [True] * 15_000}),
     "defaults without end": _avro(
         {
             "type": "record",
@@ -102,7 +105,14 @@ def _enums(count: int) -> dict[str, str]:
     return _json({"anyOf": [{"enum": [f"{i}_{j}" for j in range(count)]} for i in range(100)]})
 
 
+def _slow_patterns(kind: str) -> dict[str, str]:
+    """RE2 needs time for each instruction of a pattern and each character of a name."""
+    patterns = {f"(a|b)*a(a|b){{{900 + number}}}": {"type": kind} for number in range(20)}
+    return _json({"patternProperties": patterns, "properties": {"ab" * 2000 + str(number): {} for number in range(100)}})
+
+
 ENTANGLED = {
+    "slow patterns": (_slow_patterns("string"), _slow_patterns("integer")),
     "unions of records": (_records(500, "int"), _records(500, "string")),
     "names and patterns": (_properties("string"), _properties("integer")),
     "enums in anyOf": (_enums(500), _enums(400)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.registry.caller import INT, Caller, field, record
+from tests.unit.registry.caller import INT, STRING, Caller, field, record
+from tidelog.registry.model import MAX_VERSION
 from tidelog.registry.registering import Rules
 
 JSON_INT = {"schema": '{"type":"integer"}', "schemaType": "JSON"}
@@ -128,3 +129,13 @@ def test_names_that_are_no_subjects(subject: str) -> None:
 def test_a_schema_has_a_largest_size() -> None:
     call = Caller(Rules(max_schema_bytes=30))
     assert call.code("POST", "/subjects/s/versions", {"schema": '"int"' + " " * 30}) == 42209
+
+
+def test_behind_the_last_id_and_the_last_version_nothing_is_registered() -> None:
+    call = Caller()
+    call("PUT", "/mode", {"mode": "IMPORT"})
+    call.register("a", INT | {"id": MAX_VERSION, "version": MAX_VERSION})
+    assert call.code("POST", "/subjects/a/versions", STRING | {"id": 7}) == 42205
+    call("PUT", "/mode", {"mode": "READWRITE"})
+    assert call.code("POST", "/subjects/b/versions", STRING) == 42205
+    assert call.register("b", INT)["id"] == MAX_VERSION

@@ -24,6 +24,7 @@ from tidelog.client.admin import configs
 from tidelog.client.admin import topics as topic_calls
 from tidelog.client.admin.results import ResourceType
 from tidelog.model.ids import TopicPartition
+from tidelog.model.printable import printable
 from tidelog.records.record import Record
 
 READY_S: Final = 30.0
@@ -175,6 +176,6 @@ def report_text(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {report['topic']}:{each['partition']}:{each['offset']}: {each['error']}"
     if report["read_uncommitted"]:
         yield (
-            f"These groups also get what a killed replay had written: {', '.join(report['read_uncommitted'])}. "
+            f"These groups also get what a killed replay had written: {printable(', '.join(report['read_uncommitted']))}. "
             "Set their share.isolation.level to read_committed."
         )

@@ -42,6 +42,8 @@ class Plan:
     log_format: str
     began: float
     """When the command was called, as ``time.perf_counter()`` says."""
+    console: tuple[str, str] | None = None
+    """Of the web console: the brokers' address, and where it listens. None without one."""
 
     def inherited(self) -> tuple[int, ...]:
         """The descriptors that every process gets."""
@@ -57,4 +59,5 @@ class Plan:
         values = json.loads(text)
         values["processes"] = tuple(Started(each["node_id"], tuple(each["command"])) for each in values["processes"])
         values["addresses"] = tuple(values["addresses"])
+        values["console"] = None if values["console"] is None else tuple(values["console"])
         return cls(**values)

@@ -58,6 +58,8 @@ class Request(NamedTuple):
     """Those that are not in the file."""
     processes: int
     began: float
+    console: str | None = None
+    """Where the web console listens; None without one."""
 
 
 class Locks(NamedTuple):
@@ -95,6 +97,7 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
     """Prepares the installation, and executes its supervisor in this process. ``config``: the settings as those of one process,
     read and not checked. ConfigError or StorageFailure when it cannot be started; then nothing is left bound or locked."""
     paths = component_settings.log_dirs(config)
+    _console(request, config, {})  # refused before anything is written
     _check_size(config, paths, request.processes)
     controller_port = _free_port() if config.embedded and not config.endpoints[0].port else 0
     processes = lay_out(config, paths, request.processes, controller_port)
@@ -104,9 +107,8 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
     sockets = {point.listener: _listening(point, config) for point in config.broker_endpoints}
     http = _pages_socket(config)
     _format(fs, first, config.embedded, processes)
-    addresses = []
-    for point in config.advertised({name: each.getsockname()[1] for name, each in sockets.items()}, socket.gethostname()):
-        addresses.append(str(point))
+    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+    addresses = [str(point) for point in config.advertised(ports, socket.gethostname())]
     plan = Plan(
         processes=tuple(Started(each.node_id, _command(request, each)) for each in processes),
         addresses=tuple(addresses),
@@ -119,6 +121,7 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
         log_level=config.tidelog_log_level,
         log_format=config.tidelog_log_format,
         began=request.began,
+        console=_console(request, config, ports),
     )
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         file.write(plan.to_json())
@@ -127,6 +130,17 @@ def execute(request: Request, config: BrokerConfig) -> NoReturn:
         for descriptor in (file.fileno(), plan.own_lock, *plan.inherited()):
             os.set_inheritable(descriptor, True)
         os.execv(sys.executable, [sys.executable, "-m", "tidelog.cli.processes.supervisor", str(file.fileno())])
+
+
+def _console(request: Request, config: BrokerConfig, ports: Mapping[str, int]) -> tuple[str, str] | None:
+    """The console of the plan. ConfigError when there can be none here."""
+    if request.console is None:
+        return None
+    from tidelog.cli import console_process
+
+    if not ports:
+        console_process.check(request.console)
+    return console_process.client_address(config, ports, request.console), request.console
 
 
 def checked(found: Resolved, processes: Sequence[Process]) -> BrokerConfig:

@@ -3,6 +3,7 @@
 ``preparing`` executes this module in its own place, with a plan and open descriptors. It imports nothing of a broker: it takes a
 third of a node's memory, and has little that could fail. It holds the listening sockets of first contact, so that a connection
 waits there while a process is started again, and a lock that its processes hold too: it is free when the last of them has ended.
+With ``--console`` it starts that, too, once clients are served, and ends it first.
 
 A process that loses its supervisor stops in order (``server.installation``), so a killed supervisor leaves nothing behind; what
 runs the supervisor (systemd, a container) starts it again.
@@ -22,12 +23,15 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidelog.cli.processes.plan import Plan, Started
 from tidelog.server import logging_setup
 from tidelog.server.installation import OPEN, READY, SPARE, VARIABLE
 from tidelog.server.signals import ending_signals
+
+if TYPE_CHECKING:
+    from tidelog.cli.console_process import ConsoleProcess
 
 log = logging.getLogger("tidelog.processes")
 
@@ -100,6 +104,7 @@ class Supervisor:
         self._restart = False
         self._failed = False
         self._code: int | None = None
+        self._console: ConsoleProcess | None = None
 
     def run(self) -> int:
         """Runs until a signal ends it, or the first start fails; returns the exit code."""
@@ -180,6 +185,11 @@ class Supervisor:
                 f"started in {seconds:.2f} s)",
                 flush=True,
             )
+        if self._plan.console is not None:
+            from tidelog.cli.console_process import ConsoleProcess  # it imports more than the supervisor otherwise needs
+
+            self._console = ConsoleProcess(*self._plan.console, lambda line: log.warning("%s", line))
+            self._console.start()
 
     def _roll(self) -> Script:
         """One process after the other, the first one last, so that the controller moves away and back once. Each reads the file
@@ -228,6 +238,8 @@ class Supervisor:
     def _stop(self) -> Script:
         """The last process first: the first one has the controller, which the others need for their stop."""
         log.info("stopping")
+        if self._console is not None:
+            self._console.end()
         killed = 0
         for child in reversed(self._children):
             if child.process is None:
@@ -240,6 +252,8 @@ class Supervisor:
                     child.process.kill()
                     limit, killed = float("inf"), killed + 1
                 yield
+        if self._console is not None:
+            self._console.wait()
         log.info("stopped")
         self._code = 1 if killed or self._failed else 0
 

@@ -1,7 +1,7 @@
 """``tidelog console-consumer``, also installed as ``kafka-console-consumer``: prints records of topics to stdout.
 
-Flags, formatters and their properties are those of Kafka's tool. librdkafka is the client. An offset counts as consumed, and may
-be committed, when its record has been printed.
+Flags, formatters and their properties are those of Kafka's tool, and ``--filter`` is ours. librdkafka is the client. An offset
+counts as consumed, and may be committed, when its record has been printed, or the filter has left it out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import consumed
 from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, chosen_formatter
+from tidelog.cli.tools.record_filter import Wanted, record_filter
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
@@ -68,16 +69,18 @@ PRINTED = "print.key=true, print.partition=true and others: see the guide."
 @click.option("--consumer-property", multiple=True, metavar="NAME=VALUE", help="The old name of --command-property.")
 @click.option("--command-config", type=FILE, help="A file with settings of the consumer.")
 @click.option("--consumer.config", "consumer_config", type=FILE, help="The old name of --command-config.")
+@click.option("--filter", "filter_text", metavar="FILTER", help="Print what fulfils it: 'value.amount > 100', see the guide.")
 @click.option("--skip-message-on-error", is_flag=True, help="Pass over a record that cannot be printed, instead of ending.")
 @click.option("--enable-systest-events", is_flag=True, help="Also print when the consumer starts and ends.")
 def command(**flags: Any) -> None:
     """Print the records of a topic."""
     _check(flags)
+    wanted = None if flags["filter_text"] is None else record_filter(flags["filter_text"], time.time_ns() // 1_000_000)
     with refusal.one_line(""):
         printer = chosen_formatter(flags)
         config = settings(flags)
         client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
-        reading = Reading(config, printer, flags, lambda: _why_waiting(flags, config["group.id"]))
+        reading = Reading(config, printer, flags, lambda: _why_waiting(flags, config["group.id"]), wanted)
         count, wrong = reading.run()
         print(f"Processed a total of {count} messages", file=sys.stderr)
     sys.exit(1 if wrong else 0)
@@ -148,15 +151,21 @@ class Reading:
     """One run of the tool: from the first record to the last one wanted, or a signal."""
 
     def __init__(
-        self, config: dict[str, Any], printer: MessageFormatter, flags: dict[str, Any], why_waiting: Callable[[], str]
+        self,
+        config: dict[str, Any],
+        printer: MessageFormatter,
+        flags: dict[str, Any],
+        why_waiting: Callable[[], str],
+        wanted: Wanted | None = None,
     ) -> None:
-        """``why_waiting``: why the group has no partitions, as far as a broker can say. CommandFailed when librdkafka refuses a
-        setting."""
+        """``why_waiting``: why the group has no partitions, as far as a broker can say. ``wanted``: which records are printed.
+        CommandFailed when librdkafka refuses a setting."""
         from confluent_kafka import Consumer as RealConsumer
         from confluent_kafka import KafkaException
 
         self._printer = printer
         self._flags = flags
+        self._wanted = wanted
         self._stopping = False
         self._count = 0
         self._warned: set[str] = set()
@@ -252,15 +261,19 @@ class Reading:
         out = sys.stdout.buffer
         last: dict[tuple[str, int], Message] = {}
         for message in messages:
+            record = consumed(message)
+            if self._wanted is not None and not self._wanted(record):
+                last[record.topic, record.partition] = message
+                continue
             try:
-                out.write(self._printer(consumed(message)))
+                out.write(self._printer(record))
             except ValueError as error:
                 if not self._flags["skip_message_on_error"]:
                     out.flush()
                     raise CommandFailed(f"{error}; --skip-message-on-error passes over such records") from error
                 print(f"ERROR Error processing message, skipping this message: {error}", file=sys.stderr)
             self._count += 1
-            last[message.topic() or "", message.partition() or 0] = message
+            last[record.topic, record.partition] = message
         out.flush()
         for message in last.values():
             self._consumer.store_offsets(message=message)

@@ -30,7 +30,9 @@ class About(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Rights on what the patterns match (``*`` and ``?`` of a shell); ``cluster``: also on what belongs to no topic or group."""
+    """Rights on what the patterns match (``*`` and ``?``; brackets are letters).
+
+    ``cluster``: also on what belongs to no topic or group."""
 
     rights: frozenset[Right]
     clusters: tuple[str, ...] = ("*",)
@@ -111,4 +113,4 @@ class Access:
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)

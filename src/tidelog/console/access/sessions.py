@@ -1,4 +1,4 @@
-"""Sessions of users who logged in, in memory, and the brake on guessing passwords. Both are bounded."""
+"""Sessions of users who logged in, in memory and bounded."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from typing import Final
 IDLE_MS: Final = 8 * 3_600_000
 LONGEST_MS: Final = 24 * 3_600_000
 MAX_SESSIONS: Final = 10_000
-FREE_FAILURES: Final = 5
-LONGEST_WAIT_MS: Final = 60_000
-MAX_NAMES: Final = 10_000
+MAX_ID_TOKEN: Final = 4096
+"""Characters: a longer one is not kept, and the provider asks at the logout who that is."""
 
 
 @dataclass(slots=True)
 class Session:
-    """A login. ``csrf``: what changes have to show in a header."""
+    """A login. ``csrf``: what changes have to show in a header. ``until_ms``: its end in any case.
+
+    ``roles``: what a provider's login gave; None: those of the user's entry in the file. ``id_token``: of the provider's login,
+    for the logout."""
 
     user: str
     csrf: str = field(repr=False)
     began_ms: int
     used_ms: int
+    until_ms: int
+    roles: frozenset[str] | None = None
+    id_token: str | None = field(default=None, repr=False)
     ended: bool = False
 
 
@@ -32,9 +37,22 @@ class Sessions:
     def __init__(self) -> None:
         self._by_digest: OrderedDict[bytes, Session] = OrderedDict()
 
-    def begin(self, token: str, user: str, csrf: str, now_ms: int) -> Session:
-        """``token`` and ``csrf``: random texts. The session that was unused for longest makes room."""
-        session = Session(user, csrf, now_ms, now_ms)
+    def begin(
+        self,
+        token: str,
+        user: str,
+        csrf: str,
+        now_ms: int,
+        *,
+        until_ms: int | None = None,
+        roles: frozenset[str] | None = None,
+        id_token: str | None = None,
+    ) -> Session:
+        """``token`` and ``csrf``: random texts. ``until_ms``: an end before the usual one. The session that was unused for
+        longest makes room."""
+        last_ms = now_ms + LONGEST_MS
+        kept = id_token if id_token is not None and len(id_token) <= MAX_ID_TOKEN else None
+        session = Session(user, csrf, now_ms, now_ms, last_ms if until_ms is None else min(until_ms, last_ms), roles, kept)
         self._by_digest[_digest(token)] = session
         while len(self._by_digest) > MAX_SESSIONS:
             self._by_digest.popitem(last=False)[1].ended = True
@@ -48,7 +66,7 @@ class Sessions:
         session = self._by_digest.get(digest)
         if session is None:
             return None
-        if now_ms - session.used_ms > IDLE_MS or now_ms - session.began_ms > LONGEST_MS:
+        if now_ms - session.used_ms > IDLE_MS or now_ms > session.until_ms:
             del self._by_digest[digest]
             return None
         session.used_ms = now_ms
@@ -57,37 +75,14 @@ class Sessions:
 
     def is_over(self, session: Session | None, now_ms: int) -> bool:
         """Whether a stream that a session began has to end with it; without login it has none."""
-        return session is not None and (session.ended or now_ms - session.began_ms > LONGEST_MS)
+        return session is not None and (session.ended or now_ms > session.until_ms)
 
-    def end(self, token: str | None) -> None:
-        """The token is worth nothing any more."""
+    def end(self, token: str | None) -> Session | None:
+        """The token is worth nothing any more. Returns the session that ended."""
         found = self._by_digest.pop(_digest(token or ""), None)
         if found is not None:
             found.ended = True
-
-
-class Guesses:
-    """Failed logins by name: from the sixth on each doubles the time until the next is looked at, up to a minute."""
-
-    def __init__(self) -> None:
-        self._failures: OrderedDict[str, tuple[int, int]] = OrderedDict()
-
-    def wait_ms(self, name: str, now_ms: int) -> int:
-        """How long this name has to wait; 0: not at all."""
-        failures, last_ms = self._failures.get(name, (0, 0))
-        if failures < FREE_FAILURES:
-            return 0
-        pause = min(LONGEST_WAIT_MS, 1000 << min(failures - FREE_FAILURES, 16))
-        return max(0, last_ms + pause - now_ms)
-
-    def failed(self, name: str, now_ms: int) -> None:
-        failures, _ = self._failures.pop(name, (0, 0))
-        self._failures[name] = (failures + 1, now_ms)
-        while len(self._failures) > MAX_NAMES:
-            self._failures.popitem(last=False)
-
-    def succeeded(self, name: str) -> None:
-        self._failures.pop(name, None)
+        return found
 
 
 def _digest(token: str) -> bytes:

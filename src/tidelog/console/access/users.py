@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidelog.console.access import passwords
 from tidelog.console.access.rights import Access, Grant, Mask, Right
+from tidelog.console.access.sessions import Session
+from tidelog.console.oidc.settings import settings_of
+from tidelog.http import passwords
 from tidelog.model.errors import ConfigError
 
+MAKER: Final = "tidelog console --hash-password"
 _PARTS: Final = ("key", "value", "headers")
 
 
@@ -32,32 +35,41 @@ class Users:
             found = json.loads(text)
         except ValueError as error:
             raise ConfigError(f"{where} is not JSON: {error}.") from None
-        top = _object(found, where, {"users", "roles", "masks"})
+        top = _object(found, where, {"users", "roles", "masks", "oidc"})
         self._roles = {name: _grants(each, f"{where}, role {name}") for name, each in _named(top, "roles", where)}
         self._users = {name: self._user(name, each, where) for name, each in _named(top, "users", where)}
         masks = top.get("masks", [])
         if not isinstance(masks, list):
             raise ConfigError(f"{where}: masks must be a list.")
         self._masks = tuple(self._mask(each, f"{where}, mask {number}") for number, each in enumerate(masks, 1))
-        if not self._users:
+        self.oidc = settings_of(top["oidc"], f"{where}, oidc", self._roles) if "oidc" in top else None
+        """The provider that logs people in; None: passwords alone do."""
+        if not self._users and self.oidc is None:
             raise ConfigError(f"{where} has no users.")
+
+    @property
+    def have_passwords(self) -> bool:
+        """Whether anyone logs in by password."""
+        return bool(self._users)
 
     def find(self, name: str) -> User | None:
         """The user with this name."""
         return self._users.get(name)
 
-    def access(self, user: User, *, read_only: bool) -> Access:
-        """What the user may do."""
-        grants = [grant for role in sorted(user.roles) for grant in self._roles[role]]
-        return Access(grants, self._masks, user.roles, read_only)
+    def access(self, session: Session, *, read_only: bool) -> Access:
+        """What the user of the session may do."""
+        user = self.find(session.user)
+        roles = session.roles if session.roles is not None else frozenset() if user is None else user.roles
+        grants = [grant for role in sorted(roles) for grant in self._roles[role]]
+        return Access(grants, self._masks, roles, read_only)
 
     def _user(self, name: str, found: Any, where: str) -> User:
         place = f"{where}, user {name}"
         entry = _object(found, place, {"password", "roles"})
         stored, roles = entry.get("password"), _texts(entry.get("roles"), f"{place}: roles")
         if not isinstance(stored, str):
-            raise ConfigError(f"{place} has no password; tidelog console --hash-password makes one.")
-        passwords.check_form(stored, place)
+            raise ConfigError(f"{place} has no password; {MAKER} makes one.")
+        passwords.check_form(stored, place, MAKER)
         self._check_roles(roles, place)
         return User(name, stored, frozenset(roles))
 

@@ -16,6 +16,8 @@ from tidelog.console.filters.tokens import FilterError
 MAX_PARSED: Final = 1 << 20
 """Characters of the longest text whose JSON is looked into."""
 _PATTERN_MEMORY: Final = 1 << 20
+MAX_PROGRAM: Final = 2000
+"""Instructions of a pattern: each may be looked at for each character, so that a text of 1 MB takes seconds."""
 
 
 class _Missing:
@@ -225,6 +227,8 @@ def _pattern(pattern: str, ignore_case: bool) -> Callable[[Any], bool]:
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else str(error)
         raise FilterError(f"the pattern cannot be used: {reason}", 0) from None
+    if found.programsize > MAX_PROGRAM:
+        raise FilterError("the pattern takes too long: give it smaller counts, or fewer kinds of letters", 0)
     return lambda value: isinstance(value, str) and found.search(_encodable(value)) is not None
 
 

@@ -28,7 +28,11 @@ class Look:
         """Rows, with those that were not kept."""
         self.seen = 0
         self.left = False
-        """Set from the loop when the reader of the rows is gone."""
+        """Set from the loop when the reader of the rows is gone, or when it takes long."""
+
+    def leave(self) -> None:
+        """End it behind the record that is looked at now; what was found so far stays."""
+        self.left = True
 
     def through(self, scan: Scan) -> None:
         size = 0

@@ -9,6 +9,8 @@ from tidelog.console.reading.walking import Walk
 
 WAIT_MS: Final = 500
 """How long a broker may hold a request for new records."""
+BEAT_S: Final = 5.0
+"""A line comes at least so often, so that a tail of a quiet topic ends with its session, too."""
 
 
 class Allowance:
@@ -34,8 +36,8 @@ class Allowance:
 async def tail(
     walk: Walk, begin: Mapping[int, int], rows_per_second: int, now: Callable[[], float]
 ) -> AsyncIterator[Mapping[str, Any]]:
-    """Lines for ever: the newest rows of each answer, and how many were left out. It ends when no partition can be read."""
-    allowance = Allowance(rows_per_second, now)
+    """Lines for ever: the newest rows of each answer, how many were left out, and beats. Ends when no partition can be read."""
+    allowance, said_s = Allowance(rows_per_second, now), now()
     async for rows, left_out in walk.arriving(begin, WAIT_MS):
         for problem in walk.take_problems():
             yield problem
@@ -45,3 +47,6 @@ async def tail(
             yield {"kind": "dropped", "count": str(dropped)}
         for row in rows[len(rows) - shown :]:
             yield row.line
+        if now() - said_s >= BEAT_S:
+            said_s = now()
+            yield {"kind": "beat"}

@@ -32,6 +32,8 @@ FAR_BEHIND: Final = 8192
 KEPT_ROWS: Final = 500
 """Rows of one answer that a tail looks at; of more the newest."""
 GROWTH: Final = 4
+LONGEST_LOOK_S: Final = 5.0
+"""A look ends behind the record that it is at then: filters with slow patterns may take seconds for one."""
 MOST_STALLS: Final = 3
 """Rounds without any record until a partition is given up."""
 
@@ -227,6 +229,8 @@ class Walk:
                 look, at = await self._scanned(index, read, positions[index], None, Look(self._view, KEPT_ROWS, last=True))
                 rows += look.rows
                 left_out += look.wanted - len(look.rows)
+                if read.records and at == positions[index]:
+                    self._gone.add(index)  # what it cannot read it would fetch again and again
                 behind = read.high_watermark - at
                 if behind > FAR_BEHIND:
                     left_out += behind
@@ -306,11 +310,17 @@ class Walk:
             return look, begin
         stable = self._topic.bounds[index].stable if stop is not None else read.last_stable_offset
         scan = Scan(index, read.records, begin, begin if stable is None else stable, read.aborted, stop)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(LONGEST_LOOK_S, look.leave)
+        job = loop.run_in_executor(None, look.through, scan)
         try:
-            await asyncio.to_thread(look.through, scan)
-        except BaseException:
-            look.left = True  # the thread goes on without its reader, but not for long
+            await asyncio.shield(job)
+        except asyncio.CancelledError:
+            look.leave()
+            await asyncio.wait({job})  # until then it has its thread, so no other search gets its place
             raise
+        finally:
+            timer.cancel()
         self._budget.scanned += look.seen
         self._problems += [{"kind": "problem", "partition": index, "error": text} for _, text in scan.problems]
         return look, scan.next_offset if stop is None else min(stop, scan.next_offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -12,12 +13,15 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tidelog.console.web.ending import STREAM, Ending
 from tidelog.console.web.problems import Problem
 
 COMPRESSED_FROM: Final = 1024
 BEAT_S: Final = 10.0
 SLOWEST_S: Final = 30.0
 """How long a browser may take to accept one piece of a stream."""
+LAST_S: Final = 1.0
+"""How long it may take to accept the last line, at the console's end."""
 PIECE_BYTES: Final = 64 << 10
 
 
@@ -64,13 +68,15 @@ def wrapped(answer: Any, now_ms: int) -> Mapping[str, Any]:
 
 class Lines(Response):
     """A stream of JSON lines. It ends when the browser leaves, or takes longer than ``SLOWEST_S`` for a piece; while nothing
-    comes, a line says so. ``on_end`` is called once, in every case."""
+    comes, a line says so. At the console's end its last line says that. ``on_end`` is called once, in every case."""
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, lines: AsyncIterator[Mapping[str, Any]], on_end: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, lines: AsyncIterator[Mapping[str, Any]], on_end: Callable[[], Awaitable[None]], ending: Ending) -> None:
         super().__init__(None)
         self._lines = lines
+        self._ending = ending
+        self._began = False
         self._on_end = on_end
         del self.headers["content-length"]
 
@@ -78,17 +84,25 @@ class Lines(Response):
         loop = asyncio.get_running_loop()
         writing = loop.create_task(self._write(send))
         leaving = loop.create_task(_left(receive))
+        ending = loop.create_task(self._ending.wait())
+        tasks = (writing, leaving, ending)
         try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (writing, leaving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(writing, leaving, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._on_end()
+        if done == {ending} and self._began:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_S):
+                    last = {"kind": "problem", "partition": None, "error": STREAM}
+                    await send({"type": "http.response.body", "body": encoded(last) + b"\n", "more_body": False})
 
     async def _write(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        self._began = True
         following = loop.create_task(_next(self._lines))
         try:
             while True:

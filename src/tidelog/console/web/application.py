@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tidelog.console.access.rights import EVERYTHING, Access, Right
+from tidelog.console.access.rights import Right
 from tidelog.console.access.sessions import Session
 from tidelog.console.web.answers import json_response, problem_response, wrapped
 from tidelog.console.web.audit import asked, outcome_of
@@ -34,6 +35,8 @@ BODY_S: Final = 15.0
 LONGEST_S: Final = 60.0
 """Of a handler that is not a stream."""
 MAX_QUERY: Final = 16_384
+THREADS: Final = 64
+"""More than the gates let in, so that slow filters hold up no log-in and no page."""
 _OWN_PAGES: Final = ("same-origin", "none")
 _log = logging.getLogger("tidelog.console")
 
@@ -63,6 +66,7 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "console"))
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._state.close()
@@ -121,20 +125,21 @@ class Application:
         route: Route | None = None
         context: Context | None = None
         try:
-            self._check_origin(request)
             if len(request.scope["query_string"]) > MAX_QUERY:
                 raise Problem(413, f"a query has at most {MAX_QUERY} bytes")
             route, segments = self._routes.find(request.method, path)
+            if not route.from_elsewhere:
+                self._check_origin(request)
             session = self._state.sessions.find(request.cookies.get(COOKIE), self._state.now_ms())
-            access = self._access(session)
+            access = self._state.access(session)
             if route.method != "GET":
                 self._check_csrf(request, session)
             self._check_login(route, session)
-            query = query_values(request.query_params.multi_items(), route.query)
+            query = query_values(_given(request, route), route.query)
             body = await self._body(request, route)
             context = Context(self._state, request, access, session, segments, query, body)
             self._check_right(route, context)
-            async with asyncio.timeout(LONGEST_S):
+            async with self._state.ending.limit(LONGEST_S):
                 found = await route.handler(context)
             self._note(route, context, *outcome_of(found))
             if isinstance(found, Response):
@@ -147,13 +152,6 @@ class Application:
             if route is not None and context is not None:
                 self._note(route, context, "refused" if problem.status in (400, 403, 409) else "failed", problem.detail)
             return problem_response(problem)
-
-    def _access(self, session: Session | None) -> Access:
-        users = self._state.users
-        if users is None:
-            return Access((EVERYTHING,), read_only=self._state.read_only)
-        user = None if session is None else users.find(session.user)
-        return Access() if user is None else users.access(user, read_only=self._state.read_only)
 
     def _check_login(self, route: Route, session: Session | None) -> None:
         if route.right is not None and self._state.users is not None and session is None:
@@ -193,10 +191,13 @@ class Application:
             raise Problem(400, f"the body did not arrive within {BODY_S:.0f} s") from None
         try:
             found = json.loads(raw or b"{}")
-            if not isinstance(found, dict):
-                raise ValueError("the body must be a JSON object")
+        except (ValueError, RecursionError):
+            raise Problem(400, "the body is no JSON, is nested too deeply, or has too long a number") from None
+        if not isinstance(found, dict):
+            raise Problem(400, "the body must be a JSON object")
+        try:
             return parsed(found, route.body)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise Problem(400, str(error)) from None
 
     def _note(self, route: Route, context: Context, outcome: str, detail: str | None = None) -> None:
@@ -214,6 +215,12 @@ class Application:
             asked=asked(context.body),
             detail=detail,
         )
+
+
+def _given(request: Request, route: Route) -> list[tuple[str, str]]:
+    """The query. Another site that sends browsers here may add what it likes."""
+    given = request.query_params.multi_items()
+    return [each for each in given if each[0] in route.query] if route.from_elsewhere else given
 
 
 def origin_name(origin: str) -> str:

@@ -34,7 +34,11 @@ class Audit:
             "outcome": outcome,
             **{name: fact for name, fact in facts.items() if fact is not None},
         }
-        self._write(json.dumps(event, ensure_ascii=True, separators=(",", ":")))
+        line = json.dumps(event, ensure_ascii=True, separators=(",", ":"))
+        try:
+            self._write(line)
+        except OSError as error:  # it is about what has happened already
+            _log.error("the audit cannot be written (%s), so the line stands here: %s", error.strerror or error, line)
 
 
 def asked(body: Mapping[str, Any]) -> str | None:

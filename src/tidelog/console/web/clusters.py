@@ -28,10 +28,11 @@ TIMEOUT_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer, and when the cluster was asked for it."""
+    """An answer, when the cluster was asked for it, and until when it is given."""
 
     value: Any
     at_ms: int
+    until_ms: int = 0
 
 
 class Shared:
@@ -51,7 +52,7 @@ class Shared:
             return found
         coming = self._coming.get(key)
         if coming is None:
-            coming = self._coming[key] = asyncio.get_running_loop().create_task(self._fetched(key, fetch, self._age))
+            coming = self._coming[key] = asyncio.get_running_loop().create_task(self._fetched(key, longest_ms, fetch, self._age))
             coming.add_done_callback(lambda task: self._came(key, task))
         return await asyncio.shield(coming)
 
@@ -68,14 +69,21 @@ class Shared:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _fetched(self, key: Hashable, fetch: Callable[[], Awaitable[Any]], age: int) -> Kept:
+    async def _fetched(self, key: Hashable, longest_ms: int, fetch: Callable[[], Awaitable[Any]], age: int) -> Kept:
         now_ms = self._now_ms()
-        found = Kept(await fetch(), now_ms)
+        found = Kept(await fetch(), now_ms, now_ms + longest_ms)
         if age == self._age:
-            self._kept[key] = found
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
+            self._keep(key, found)
         return found
+
+    def _keep(self, key: Hashable, found: Kept) -> None:
+        """Old answers are as large as new ones, and nothing asks for them: they go."""
+        now_ms = self._now_ms()
+        for old in [each for each, kept in self._kept.items() if kept.until_ms <= now_ms]:
+            del self._kept[old]
+        self._kept[key] = found
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
 
     def _came(self, key: Hashable, task: asyncio.Task[Kept]) -> None:
         if self._coming.get(key) is task:

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 
-from tidelog.console.access.rights import About, Access, Right
-from tidelog.console.access.sessions import Guesses, Session, Sessions
+from tidelog.console.access.guesses import Guesses
+from tidelog.console.access.rights import EVERYTHING, About, Access, Right
+from tidelog.console.access.sessions import Session, Sessions
 from tidelog.console.access.users import Users
+from tidelog.console.web.addresses import HEADER, Network, client_address
 from tidelog.console.web.audit import Audit
 from tidelog.console.web.clusters import Cluster
+from tidelog.console.web.ending import Ending
 from tidelog.console.web.limits import Gate, Pace
 from tidelog.console.web.problems import Problem
 
 if TYPE_CHECKING:
+    from tidelog.console.web.sign_in import SignIn
     from tidelog.console.web.static_files import StaticFiles
 
 COOKIE: Final = "tidelog_console"
@@ -52,7 +56,7 @@ def wall_ms() -> int:
 @dataclass(slots=True)
 class State:
     """One console. ``users`` None: it runs without login. ``hosts``: names that a request may be for. ``secure``: the browser
-    speaks TLS. ``csrf``: what changes show where there is no login."""
+    speaks TLS. ``csrf``: what changes show where there is no login. ``sign_in``: where a provider logs people in."""
 
     clusters: Mapping[str, Cluster]
     users: Users | None
@@ -67,6 +71,9 @@ class State:
     now_ms: Callable[[], int] = wall_ms
     sessions: Sessions = field(default_factory=Sessions)
     guesses: Guesses = field(default_factory=Guesses)
+    proxies: tuple[Network, ...] = ()
+    sign_in: SignIn | None = None
+    ending: Ending = field(default_factory=Ending)
     searches: Gate = field(init=False)
     tails: Gate = field(init=False)
     logins: Gate = field(init=False)
@@ -77,6 +84,12 @@ class State:
         self.tails = Gate(self.limits.tails, "live tails")
         self.logins = Gate(4, "log-ins")
         self.pace = Pace(self.limits.search_bytes_per_second, time.monotonic)
+
+    def access(self, session: Session | None) -> Access:
+        """What a request with this session may do."""
+        if self.users is None:
+            return Access((EVERYTHING,), read_only=self.read_only)
+        return Access() if session is None else self.users.access(session, read_only=self.read_only)
 
     async def close(self) -> None:
         for cluster in self.clusters.values():
@@ -102,8 +115,9 @@ class Context:
 
     @property
     def address(self) -> str:
-        """Where the request comes from; behind a proxy that is the proxy."""
-        return self.request.client.host if self.request.client else ""
+        """Where the request comes from; behind a proxy that --proxy does not name, that is the proxy."""
+        peer = self.request.client.host if self.request.client else ""
+        return client_address(peer, self.request.headers.getlist(HEADER), self.state.proxies)
 
     @property
     def cluster(self) -> Cluster:

@@ -26,6 +26,7 @@ from tidelog.console.asking.rates import History, Sample
 from tidelog.console.causes import diagnose
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import GroupFacts
+from tidelog.console.group_facts import Sample as GroupSample
 from tidelog.console.reading.fetching import Bounds, bounds
 from tidelog.console.web.answers import Answer
 from tidelog.console.web.clusters import Cluster
@@ -225,12 +226,18 @@ async def why(context: Context) -> dict[str, Any]:
         last = await cluster.run(sample(group_id, context.state.now_ms()))
     else:
         last = replace(first, at_ms=context.state.now_ms())
+    first, last = (_of_seen_topics(context, each) for each in (first, last))
     verdict = dict(diagnose(GroupFacts(group_id, first, last)).as_json())
     where = cluster.commands.connection
     for finding in (verdict["primary"], *verdict["contributing"], *verdict["notes"]):
         if finding is not None and finding["command"]:
             finding["command"] += f" {where}"
     return {**verdict, "lag": str(verdict["lag"])}
+
+
+def _of_seen_topics(context: Context, found: GroupSample) -> GroupSample:
+    """The verdict names the topic that is most like a missing one: only of those that the user may see."""
+    return replace(found, topics=frozenset(each for each in found.topics if context.sees(About.TOPIC, each)))
 
 
 _ID: Final = {"id": Param(text(MAX_GROUP_ID, least=0), required=True)}

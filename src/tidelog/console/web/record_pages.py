@@ -67,7 +67,7 @@ async def records(context: Context) -> Lines:
         _note(context, topic.name, shown.outcome, shown.records, partitions=sorted(begin), mode=query["mode"])
         await client.close()
 
-    return Lines(_stream(context, Walk(client.run, topic, view, _budget(context)), topic, begin, shown), end)
+    return Lines(_stream(context, Walk(client.run, topic, view, _budget(context)), topic, begin, shown), end, state.ending)
 
 
 def _test(context: Context) -> Test | None:
@@ -296,11 +296,11 @@ async def _look(context: Context, found: TopicState, index: int, offset: int) ->
             )
         finally:
             await client.close()
-    read = answer[index]
-    if read.error:
-        raise Problem(502, f"{read.error.name}: {read.error.text}", code=read.error)
-    scan = Scan(index, read.records, offset, limits.stable or 0, read.aborted)
-    at, following = await asyncio.to_thread(_at_and_behind, scan, offset)
+        read = answer[index]
+        if read.error:
+            raise Problem(502, f"{read.error.name}: {read.error.text}", code=read.error)
+        scan = Scan(index, read.records, offset, limits.stable or 0, read.aborted)
+        at, following = await asyncio.to_thread(_at_and_behind, scan, offset)
     if following is None and scan.problems:
         raise Problem(502, scan.problems[0][1])
     return limits, at, scan.next_offset if following is None else following

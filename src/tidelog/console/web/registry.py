@@ -26,6 +26,8 @@ MAX_KEPT: Final = 1000
 MAX_REFERENCES: Final = 100
 NOT_AGAIN_S: Final = 30.0
 """How long a schema that was not there, or a registry that did not answer, is not asked for again."""
+MOST_MISSES: Final = 200
+"""Ids without a schema in ``NOT_AGAIN_S``: records with random ids would cost a request each."""
 
 
 class Unreachable(Exception):
@@ -63,6 +65,9 @@ class Registry:
             for until, reason in (self._down, self._refused.get(schema_id, (0.0, ""))):
                 if self._now() < until:
                     raise Refused(reason)
+            recent = sum(until > self._now() for until, _ in self._refused.values())
+            if recent >= MOST_MISSES:
+                raise Refused(f"{recent} ids were looked up in vain; others are asked for within {NOT_AGAIN_S:.0f} s")
             try:
                 found = self._found[schema_id] = self._looked_up(schema_id)
             except Refused as error:

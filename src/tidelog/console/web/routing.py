@@ -36,6 +36,8 @@ class Route:
     query: Mapping[str, Param] = field(default_factory=dict)
     body: Mapping[str, Param] = field(default_factory=dict)
     largest_body: int = 65_536
+    from_elsewhere: bool = False
+    """Another site sends browsers here. The handler checks that the browser is the one that it was given."""
 
 
 class Routes:

@@ -9,9 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from tidelog import __version__
-from tidelog.console.access import passwords
-from tidelog.console.access.rights import EVERYTHING, Access
-from tidelog.console.access.sessions import LONGEST_MS, Session
+from tidelog.console.access.sessions import Session
 from tidelog.console.filters.evaluation import compiled
 from tidelog.console.filters.tokens import MAX_CHARACTERS, FilterError
 from tidelog.console.web.answers import json_response
@@ -19,6 +17,7 @@ from tidelog.console.web.context import COOKIE, Context
 from tidelog.console.web.problems import Problem
 from tidelog.console.web.routing import Route
 from tidelog.console.web.values import Param, text
+from tidelog.http import passwords
 
 _NO_USER: Final = passwords.no_password(b"no user has this")
 
@@ -31,14 +30,13 @@ async def session(context: Context) -> Response:
 def described(context: Context, found: Session | None) -> dict[str, Any]:
     """The session as the browser sees it."""
     state = context.state
-    access = Access((EVERYTHING,), read_only=state.read_only)
-    if state.users is not None:
-        user = None if found is None else state.users.find(found.user)
-        access = Access() if user is None else state.users.access(user, read_only=state.read_only)
+    access = state.access(found)
     inside = state.users is None or found is not None
     return {
         "user": None if found is None else found.user,
         "login": state.users is not None,
+        "passwords": state.users is not None and state.users.have_passwords,
+        "oidc": None if state.sign_in is None else {"title": state.sign_in.provider.settings.title},
         "logged_in": inside,
         "csrf": state.csrf if found is None else found.csrf,
         "read_only": state.read_only,
@@ -62,41 +60,59 @@ async def login(context: Context) -> Response:
     state, name = context.state, context.body["user"]
     if state.users is None:
         raise Problem(409, "this console runs without login")
-    now_ms = state.now_ms()
-    wait_ms = state.guesses.wait_ms(name, now_ms)
-    if wait_ms:
-        raise Problem(429, "too many wrong passwords for this name", retry_after_s=-(-wait_ms // 1000))
     user = state.users.find(name)
     with state.logins.enter():
+        wait_ms = state.guesses.attempt(name, context.address, state.now_ms())
+        if wait_ms:
+            raise Problem(429, "too many wrong passwords", retry_after_s=-(-wait_ms // 1000))
         stored = _NO_USER if user is None else user.password_hash
         right = await asyncio.to_thread(passwords.is_right, context.body["password"], stored)
     if user is None or not right:
-        state.guesses.failed(name, now_ms)
         state.audit.add("login", user=name, address=context.address, outcome="refused")
         raise Problem(401, "the name or the password is wrong")
-    state.guesses.succeeded(name)
-    token = secrets.token_urlsafe(32)
-    begun = state.sessions.begin(token, name, secrets.token_urlsafe(32), now_ms)
+    state.guesses.succeeded(name, context.address)
+    begun, cookie = begin_session(context, name)
     state.audit.add("login", user=name, address=context.address, outcome="done")
     response = json_response(described(context, begun), accepts_gzip=False)
-    response.set_cookie(
-        COOKIE,
-        token,
-        max_age=LONGEST_MS // 1000,
-        path=state.base,
-        secure=state.secure,
-        httponly=True,
-        samesite="strict",
-    )
+    response.set_cookie(**cookie)
     return response
 
 
-async def logout(context: Context) -> Response:
-    """The session is over, here and in the browser."""
-    state = context.state
+def begin_session(
+    context: Context,
+    user: str,
+    *,
+    until_ms: int | None = None,
+    roles: frozenset[str] | None = None,
+    id_token: str | None = None,
+) -> tuple[Session, dict[str, Any]]:
+    """A session of this browser, in place of one that it has, and its cookie. See ``Sessions.begin``."""
+    state, now_ms = context.state, context.state.now_ms()
     state.sessions.end(context.request.cookies.get(COOKIE))
+    token = secrets.token_urlsafe(32)
+    begun = state.sessions.begin(
+        token, user, secrets.token_urlsafe(32), now_ms, until_ms=until_ms, roles=roles, id_token=id_token
+    )
+    return begun, {
+        "key": COOKIE,
+        "value": token,
+        "max_age": max(0, begun.until_ms - now_ms) // 1000,
+        "path": state.base,
+        "secure": state.secure,
+        "httponly": True,
+        "samesite": "strict",
+    }
+
+
+async def logout(context: Context) -> Response:
+    """The session is over, here and in the browser. ``logout_url``: where it ends at the provider, too."""
+    state = context.state
+    ended = state.sessions.end(context.request.cookies.get(COOKIE))
     state.audit.add("logout", user=context.user, address=context.address, outcome="done")
-    response = json_response(described(context, None), accepts_gzip=False)
+    url = None
+    if state.sign_in is not None and ended is not None and ended.roles is not None:
+        url = state.sign_in.provider.logout_url(ended.id_token, state.sign_in.home)
+    response = json_response({**described(context, None), "logout_url": url}, accepts_gzip=False)
     response.delete_cookie(COOKIE, path=state.base, secure=state.secure, httponly=True, samesite="strict")
     return response
 

@@ -7,11 +7,13 @@ import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.console.access.users import Users
+from tidelog.console.web.addresses import networks
 from tidelog.console.web.application import Application
 from tidelog.console.web.audit import Audit, to_file
 from tidelog.console.web.clusters import Cluster
@@ -21,6 +23,9 @@ from tidelog.console.web.static_files import StaticFiles
 from tidelog.console.web.table import routes
 from tidelog.model.addresses import is_loopback
 from tidelog.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidelog.console.web.sign_in import SignIn
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 MOST_CONNECTIONS: Final = 512
@@ -56,6 +61,7 @@ class Options:
     certificate: str | None = None
     key: str | None = None
     audit_file: str | None = None
+    proxies: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
 
 
@@ -116,6 +122,7 @@ def state_of(options: Options) -> State:
         audit = Audit(wall_ms, to_file(options.audit_file)) if options.audit_file else Audit(wall_ms)
     except OSError as error:
         raise ConfigError(f"--audit-file {options.audit_file} cannot be written: {error.strerror}.") from None
+    users = None if options.users is None else Users(*options.users)
     return State(
         {
             each.cluster_id: Cluster(
@@ -128,7 +135,7 @@ def state_of(options: Options) -> State:
             )
             for each in options.clusters
         },
-        None if options.users is None else Users(*options.users),
+        users,
         hosts_of(options, host),
         audit,
         secrets.token_urlsafe(32),
@@ -137,24 +144,34 @@ def state_of(options: Options) -> State:
         secure,
         options.read_only,
         options.limits,
+        proxies=networks(options.proxies),
+        sign_in=_sign_in(users, options, base),
     )
 
 
-def application(options: Options) -> Application:
-    """The ASGI application."""
-    return Application(state_of(options), routes())
+def _sign_in(users: Users | None, options: Options, base: str) -> SignIn | None:
+    """ConfigError for a login by OIDC that is half configured, or whose packages are missing."""
+    if users is None or users.oidc is None:
+        return None
+    if find_spec("joserfc") is None:
+        raise ConfigError("login by OIDC needs joserfc: pip install 'tidelog[console,oidc]'")
+    from tidelog.console.web.sign_in import sign_in_of
+
+    return sign_in_of(users, options.public_url, base, wall_ms)
 
 
 def server(options: Options) -> Any:
     """A uvicorn server that is not running yet. ConfigError."""
     import uvicorn
 
+    from tidelog.console.web.serving import Server
     from tidelog.http.connections import Connection
 
     host, port = checked(options)
-    return uvicorn.Server(
+    state = state_of(options)
+    return Server(
         uvicorn.Config(
-            application(options),
+            Application(state, routes()),
             host=host.strip("[]"),
             port=port,
             http=Connection,
@@ -170,8 +187,29 @@ def server(options: Options) -> Any:
             h11_max_incomplete_event_size=LARGEST_HEAD,
             ssl_certfile=options.certificate,
             ssl_keyfile=options.key,
-        )
+        ),
+        state.ending,
     )
+
+
+def warnings(options: Options) -> list[str]:
+    """What to say before the start of a console whose options are right. It asks the provider of the login for its metadata,
+    once: ConfigError when logins by it cannot work."""
+    found = []
+    host, _ = parse_address("--listen", options.listen)
+    public = urlsplit(options.public_url or "").hostname or "localhost"
+    if options.users is not None and not options.proxies and is_loopback(host) and not is_loopback(public):
+        found.append(
+            f"browsers reach {public} through a proxy, and without --proxy ADDRESS all of them count as one: wrong passwords of "
+            "one slow the log-ins of all, and the audit has the proxy's address."
+        )
+    settings = None if options.users is None else Users(*options.users).oidc
+    if settings is not None:
+        from tidelog.console.oidc.making import looked_at
+
+        problem = looked_at(settings)
+        found += [] if problem is None else [problem]
+    return found
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -180,7 +218,8 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise ConfigError(f"--listen: {host}:{port} cannot be listened on: {error.strerror or error}.") from None
+        why = (error.strerror or str(error)).partition(" (while ")[0]  # socket says the address once more
+        raise ConfigError(f"--listen: {host}:{port} cannot be listened on: {why}.") from None
 
 
 def url_of(options: Options, port: int) -> str:

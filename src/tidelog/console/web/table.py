@@ -8,6 +8,7 @@ from tidelog.console.web import (
     cluster_pages,
     group_changes,
     group_pages,
+    oidc_pages,
     record_pages,
     security_pages,
     session_pages,
@@ -18,6 +19,7 @@ from tidelog.console.web.routing import Routes
 
 TABLE: Final = (
     *session_pages.ROUTES,
+    *oidc_pages.ROUTES,
     *cluster_pages.ROUTES,
     *topic_pages.ROUTES,
     *topic_changes.ROUTES,

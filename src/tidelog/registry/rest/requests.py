@@ -58,7 +58,8 @@ class Request:
             found = json.loads(self.body or b"null")
             compact(found).encode()  # answers and records hold it: without lone surrogates
         except (ValueError, RecursionError) as problem:
-            raise errors.bad_request(f"the body is not JSON: {problem}") from problem
+            why = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
+            raise errors.bad_request(f"the body is not JSON: {why}") from problem
         if not isinstance(found, dict):
             raise errors.bad_request("the body is a JSON object")
         unknown = [name for name in found if name not in known]

@@ -60,7 +60,15 @@ def write_identity(identity: Identity, *, leads: bool) -> bytes:
 
 def read_identity(raw: bytes) -> Identity:
     """ValueError for metadata of something else."""
-    return _identity(json.loads(raw))
+    return _identity(_loaded(raw))
+
+
+def _loaded(raw: bytes) -> object:
+    """Anyone who may join the group says something: ValueError for what is no JSON, or nested too deeply."""
+    try:
+        return json.loads(raw)
+    except RecursionError as problem:
+        raise ValueError("it is nested too deeply") from problem
 
 
 def _identity(found: object) -> Identity:
@@ -106,7 +114,7 @@ def write_assignment(assignment: Assignment) -> bytes:
 
 def read_assignment(raw: bytes) -> Assignment:
     """ValueError for something else."""
-    found = json.loads(raw)
+    found = _loaded(raw)
     if not isinstance(found, dict):
         raise ValueError("an assignment is an object")
     leader = found.get("master_identity")

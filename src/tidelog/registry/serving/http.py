@@ -19,6 +19,7 @@ from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.leading import Leading
+from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
 
@@ -46,7 +47,8 @@ class Reply:
 
 
 class Application:
-    """``logins`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone."""
+    """``logins`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone. ``local``: what
+    guards a registry without login."""
 
     def __init__(
         self,
@@ -56,9 +58,10 @@ class Application:
         max_body: int,
         leading: Leading | None = None,
         forwarding: Forwarding | None = None,
+        local: Local | None = None,
     ) -> None:
         self._api, self._node, self._logins, self._max_body = api, node, logins, max_body
-        self._leading, self._forwarding = leading, forwarding
+        self._leading, self._forwarding, self._local = leading, forwarding, local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3, HTTP only."""
@@ -78,6 +81,8 @@ class Application:
         content_type = V1
         try:
             content_type = _negotiated(headers.get(b"accept", b"").decode("latin-1"))
+            if self._local is not None:
+                self._local.check(headers)
             call = self._api.find(_request(scope, headers))
             await self._admit(headers, writes=call.route.writes)
             if call.route.method in ("POST", "PUT"):

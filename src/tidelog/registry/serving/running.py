@@ -25,6 +25,7 @@ from tidelog.registry.serving.election import Identity
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.http import Application
 from tidelog.registry.serving.leading import Leading
+from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.log import SchemaLog
 from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
@@ -88,7 +89,8 @@ def listen(options: Options) -> socket.socket:
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
         return socket.create_server((options.host, options.port), family=family, backlog=256)
     except OSError as error:
-        raise ConfigError(f"{address_text(options.host, options.port)} cannot be listened on: {error.strerror}.") from error
+        why = (error.strerror or str(error)).partition(" (while ")[0]  # socket says the address once more
+        raise ConfigError(f"{address_text(options.host, options.port)} cannot be listened on: {why}.") from error
 
 
 class Registry:
@@ -120,7 +122,7 @@ class Registry:
                 tasks.append(loop.create_task(leading.run()))
                 api = Api(state, options.rules, About(cluster_id, __version__, options.group))
                 application = Application(
-                    api, node, logins, _max_body(options.rules), leading, Forwarding(options.authority)
+                    api, node, logins, _max_body(options.rules), leading, Forwarding(options.authority), _local(options)
                 )
                 on_ready(cluster_id)
                 await self._serve(application, listener, tasks)
@@ -169,6 +171,13 @@ def _identity(options: Options, listener: socket.socket) -> Identity:
     host, port = listener.getsockname()[:2]
     anywhere = host in ("0.0.0.0", "::")
     return Identity(socket.gethostname() if anywhere else options.host, port, scheme)
+
+
+def _local(options: Options) -> Local | None:
+    """The guard of a registry that only this machine reaches, and that has no login."""
+    if options.users is not None or options.insecure or not is_loopback(options.host):
+        return None
+    return Local([] if options.advertised is None else [options.advertised[0]])
 
 
 def _max_body(rules: Rules) -> int:

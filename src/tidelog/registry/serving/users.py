@@ -1,26 +1,25 @@
 """Users that may send requests, from a file, by HTTP basic authentication.
 
-A line is ``name: role, scrypt$SALT$HASH`` (hexadecimal; made by ``tidelog registry --hash-password NAME``), with the role
-``read`` or ``write``. Lines that begin with ``#`` are comments. Proofs that were right once are kept as digests under a key of
-this process, so that scrypt runs once for each.
+A line is ``name: role, HASH``, made by ``tidelog registry --hash-password NAME``, with the role ``read`` or ``write``; the hash
+is of ``tidelog.http.passwords``, as in the console's file. Lines that begin with ``#`` are comments. Proofs that were right once
+are kept as digests under a key of this process, so that scrypt runs once for each.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import os
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from tidelog.http import passwords
 from tidelog.model.errors import ConfigError
 
 READ, WRITE = "read", "write"
 _ROLES = (READ, WRITE)
-_SCHEME = "scrypt"
-_COST = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20}
+_MAKER = "tidelog registry --hash-password NAME"
 _KEPT = 1024
 _LONGEST = 4096
 
@@ -31,22 +30,12 @@ class User:
 
     name: str
     role: str
-    salt: bytes = field(repr=False)
-    digest: bytes = field(repr=False)
+    password_hash: str = field(repr=False)
 
     @property
     def may_write(self) -> bool:
         """Whether the user may change what is registered."""
         return self.role == WRITE
-
-
-def hashed(password: str, salt: bytes) -> str:
-    """What stands in the file for a password."""
-    return f"{_SCHEME}${salt.hex()}${_hash(password.encode(), salt).hex()}"
-
-
-def _hash(password: bytes, salt: bytes) -> bytes:
-    return hashlib.scrypt(password, salt=salt, dklen=32, **_COST)
 
 
 def parse_users(text: str) -> dict[str, User]:
@@ -57,18 +46,10 @@ def parse_users(text: str) -> dict[str, User]:
             continue
         name, colon, rest = line.partition(":")
         role, _, proof = (each.strip() for each in rest.partition(","))
-        scheme, _, hexadecimal = proof.partition("$")
-        salt, _, digest = hexadecimal.partition("$")
-        try:
-            user = User(name.strip(), role, bytes.fromhex(salt), bytes.fromhex(digest))
-        except ValueError:
-            colon = ""
-            user = User("", "", b"", b"")
-        if not colon or not user.name or scheme != _SCHEME or role not in _ROLES or len(user.digest) != 32:
-            raise ConfigError(
-                f"Line {number} of the users is not 'name: read|write, scrypt$SALT$HASH': "
-                "tidelog registry --hash-password NAME makes such a line."
-            )
+        user = User(name.strip(), role, proof)
+        if not colon or not user.name or role not in _ROLES:
+            raise ConfigError(f"Line {number} of the users is not 'name: read|write, HASH': {_MAKER} makes such a line.")
+        passwords.check_form(proof, f"Line {number} of the users", _MAKER)
         if user.name in found:
             raise ConfigError(f"Line {number} of the users names {user.name!r} again.")
         found[user.name] = user
@@ -84,7 +65,7 @@ class Users:
         self._users = users
         self._key = os.urandom(32)
         self._right: OrderedDict[bytes, User] = OrderedDict()
-        self._stranger = User("", READ, os.urandom(16), os.urandom(32))
+        self._stranger = passwords.no_password(os.urandom(16))
 
     def known(self, header: bytes) -> User | None:
         """The user of an Authorization header that was right before."""
@@ -97,11 +78,11 @@ class Users:
             return None
         try:
             name, _, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-            user = self._users.get(name.decode())
+            user, given = self._users.get(name.decode()), password.decode()
         except (binascii.Error, ValueError):
             return None
-        wanted = user or self._stranger
-        if not hmac.compare_digest(_hash(password, wanted.salt), wanted.digest) or user is None:
+        right = passwords.is_right(given, self._stranger if user is None else user.password_hash)
+        if user is None or not right:
             return None
         return user
 

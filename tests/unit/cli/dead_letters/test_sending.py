@@ -95,7 +95,7 @@ def test_a_report_says_what_was_left_and_why() -> None:
         "records": [{"group": "g", "topic": "t", "partition": 0, "records": 2}],
         "left": {"capped": 1, "refused": 1},
         "refused": [{"partition": 0, "offset": 7, "error": "too large"}],
-        "read_uncommitted": ["g"],
+        "read_uncommitted": ["g\x1b[2J"],
     }
     lines = list(report_text(report))
     assert lines[2:] == [
@@ -103,7 +103,7 @@ def test_a_report_says_what_was_left_and_why() -> None:
         f"1 not: {Outcome.CAPPED.value}",
         f"1 not: {Outcome.REFUSED.value}",
         "  dlq:0:7: too large",
-        "These groups also get what a killed replay had written: g. Set their share.isolation.level to read_committed.",
+        "These groups also get what a killed replay had written: g\\x1b[2J. Set their share.isolation.level to read_committed.",
     ]
 
 

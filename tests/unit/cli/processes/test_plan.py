@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidelog.cli.processes.plan import Plan, Started
 
 
@@ -19,3 +21,5 @@ def test_a_plan_is_read_as_it_was_written() -> None:
     )
     assert plan.inherited() == (6, 5, 8)
     assert Plan.from_json(plan.to_json()) == plan
+    with_console = replace(plan, console=("localhost:1", "127.0.0.1:0"))
+    assert Plan.from_json(with_console.to_json()) == with_console

@@ -45,3 +45,9 @@ def test_masks_hold_but_for_roles_that_are_excepted() -> None:
     assert seen.is_masked("c", "customers")
     excepted = Access((EVERYTHING,), (mask,), frozenset({"support"}))
     assert not excepted.is_masked("c", "customers")
+
+
+def test_brackets_in_a_pattern_are_letters() -> None:
+    access = Access((Grant(frozenset({Right.VIEW}), groups=("team[12]-*",)),))
+    assert access.may(Right.VIEW, "main", About.GROUP, "team[12]-a")
+    assert not access.may(Right.VIEW, "main", About.GROUP, "team1-a")

@@ -1,15 +1,6 @@
 from __future__ import annotations
 
-from tidelog.console.access.sessions import (
-    FREE_FAILURES,
-    IDLE_MS,
-    LONGEST_MS,
-    LONGEST_WAIT_MS,
-    MAX_NAMES,
-    MAX_SESSIONS,
-    Guesses,
-    Sessions,
-)
+from tidelog.console.access.sessions import IDLE_MS, LONGEST_MS, MAX_SESSIONS, Sessions
 
 
 def test_a_session_is_found_by_its_token_until_it_ends() -> None:
@@ -46,27 +37,17 @@ def test_sessions_are_bounded_and_the_unused_one_goes() -> None:
     assert sessions.find("second", 3) is None
 
 
-def test_guessing_gets_slower_and_a_success_forgives() -> None:
-    guesses = Guesses()
-    for _ in range(FREE_FAILURES):
-        assert guesses.wait_ms("ann", 0) == 0
-        guesses.failed("ann", 0)
-    assert guesses.wait_ms("ann", 0) == 1000
-    guesses.failed("ann", 1000)
-    assert guesses.wait_ms("ann", 1000) == 2000
-    for _ in range(20):
-        guesses.failed("ann", 1000)
-    assert guesses.wait_ms("ann", 1000) == LONGEST_WAIT_MS
-    assert guesses.wait_ms("ann", 1000 + LONGEST_WAIT_MS) == 0
-    guesses.succeeded("ann")
-    assert guesses.wait_ms("ann", 1000) == 0
-
-
-def test_names_that_were_guessed_are_bounded() -> None:
-    guesses = Guesses()
-    for number in range(MAX_NAMES + FREE_FAILURES):
-        guesses.failed(f"n{number}", 0)
-    assert guesses.wait_ms("n0", 0) == 0
+def test_a_session_ends_with_what_began_it() -> None:
+    sessions = Sessions()
+    session = sessions.begin("t", "ann", "c", 0, until_ms=1000, roles=frozenset({"viewer"}), id_token="x" * 5000)
+    assert sessions.find("t", 1000) is session
+    assert session.id_token is None
+    assert sessions.is_over(session, 1001)
+    assert sessions.find("t", 1001) is None
+    assert sessions.begin("u", "ann", "c", 0, until_ms=10 * LONGEST_MS).until_ms == LONGEST_MS
+    kept = sessions.begin("v", "ann", "c", 0, id_token="head.claims.proof")
+    assert sessions.end("v") is kept
+    assert "head.claims.proof" not in repr(kept)
 
 
 def test_a_session_that_ended_stays_over() -> None:

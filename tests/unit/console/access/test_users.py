@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
-from tidelog.console.access.passwords import hashed
 from tidelog.console.access.rights import About, Right
+from tidelog.console.access.sessions import Session, Sessions
 from tidelog.console.access.users import Users
+from tidelog.http.passwords import hashed
 from tidelog.model.errors import ConfigError
 
 HASH = hashed("secret", b"0123456789abcdef")
+
+
+def session(name: str, roles: frozenset[str] | None = None) -> Session:
+    return Sessions().begin("token", name, "csrf", 0, roles=roles)
 
 
 def file(**changes: Any) -> str:
@@ -27,11 +32,26 @@ def test_users_have_the_rights_of_their_roles() -> None:
     ann = users.find("ann")
     assert ann is not None
     assert HASH not in repr(ann)
-    access = users.access(ann, read_only=False)
+    access = users.access(session("ann"), read_only=False)
     assert access.may(Right.VIEW, "main", About.TOPIC, "orders")
     assert not access.may(Right.PAYLOAD, "main", About.TOPIC, "orders")
     assert access.hidden("main", "customers", "value") == (("mail",),)
     assert users.find("bob") is None
+    assert users.access(session("bob"), read_only=False).rights() == []
+
+
+def test_the_roles_of_a_providers_login_count_whatever_the_file_has_under_that_name() -> None:
+    users = Users(file(), "users.json")
+    assert users.access(session("ann", frozenset()), read_only=False).rights() == []
+    assert users.access(session("zoe", frozenset({"viewers"})), read_only=False).rights() == [Right.VIEW]
+    assert users.oidc is None
+
+
+def test_a_provider_may_log_in_everyone() -> None:
+    oidc = {"issuer": "https://a.example", "client_id": "c", "everyone": ["viewers"]}
+    users = Users(file(users={}, oidc=oidc), "users.json")
+    assert users.oidc is not None
+    assert not users.have_passwords
 
 
 @pytest.mark.parametrize(
@@ -51,6 +71,7 @@ def test_users_have_the_rights_of_their_roles() -> None:
         (file(roles={"viewers": [{"rights": ["view"], "topics": "*"}]}), "list of texts"),
         (file(roles={"viewers": [{"rights": ["view"], "cluster": "yes"}]}), "true or false"),
         (file(masks={}), "masks must be a list"),
+        (file(oidc={"issuer": "https://a.example"}), "users.json, oidc: client_id"),
         (file(masks=[{"topics": ["c"], "paths": ["mail"]}]), "must begin with key, value or headers"),
         (file(masks=[{"topics": ["c"], "paths": ["value..x"]}]), "must begin with"),
         (file(masks=[{"topics": ["c"], "paths": ["value"], "except_roles": ["x"]}]), "no role x"),

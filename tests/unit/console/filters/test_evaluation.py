@@ -111,3 +111,9 @@ def test_not_is_the_opposite(value: object) -> None:
 def test_a_pattern_that_is_no_text_is_refused() -> None:
     with pytest.raises(FilterError):
         compiled('value matches "\\ud800"', 0)
+
+
+def test_a_pattern_of_many_instructions_is_refused() -> None:
+    with pytest.raises(FilterError, match="takes too long"):
+        takes('value matches "(a|b){1000}(b|c){1000}"')
+    assert takes('value matches "^\\\\pL+$"', "Äx")

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.unit.console.reading.batches import Brokers, Log, batch, budget
-from tidelog.console.reading import looking
+from tidelog.console.reading import looking, walking
 from tidelog.console.reading.looking import Look
 from tidelog.console.reading.rows import Row, View
 from tidelog.console.reading.scanning import Scan
@@ -88,12 +89,41 @@ def test_the_thread_ends_soon_after_its_reader() -> None:
         reading = asyncio.create_task(read())
         await asyncio.to_thread(begun.wait)
         reading.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not reading.done()  # the thread is still one of this search
+        goes_on.set()
         with pytest.raises(asyncio.CancelledError):
             await reading
-        goes_on.set()
 
-    asyncio.run(job())  # it waits for its threads
+    asyncio.run(job())
     assert len(seen) == 1
+
+
+def test_a_look_that_takes_long_is_gone_on_with_at_its_next_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "LONGEST_LOOK_S", 0.0)
+    looks = 0
+
+    class Slow(View):
+        def row(self, each: Any) -> Row | None:
+            time.sleep(0.02)  # the loop ends the look meanwhile
+            return super().row(each)
+
+    class Counted(Look):
+        def through(self, scan: Scan) -> None:
+            nonlocal looks
+            looks += 1
+            super().through(scan)
+
+    monkeypatch.setattr(walking, "Look", Counted)
+
+    async def job() -> list[str]:
+        brokers = Brokers({0: Log().add(0, *"abcdef")})
+        walk = Walk(brokers, brokers.topic(), Slow(), budget())
+        return [line["offset"] async for line in walk.forward({0: 0}, 10) if line["kind"] == "record"]
+
+    assert asyncio.run(job()) == ["0", "1", "2", "3", "4", "5"]
+    assert looks > 1
 
 
 def test_a_record_outside_of_its_batch_is_a_problem() -> None:

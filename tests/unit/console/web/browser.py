@@ -11,11 +11,11 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tidelog.console.access.passwords import hashed
 from tidelog.console.web.application import Application
 from tidelog.console.web.context import State
 from tidelog.console.web.starting import ClusterOption, Options, state_of
 from tidelog.console.web.table import routes
+from tidelog.http.passwords import hashed
 
 SALT = b"0123456789abcdef"
 PASSWORD = "correct horse"

@@ -10,6 +10,7 @@ import pytest
 
 from tidelog.console.web import answers
 from tidelog.console.web.answers import Answer, Lines, encoded, json_response, wrapped
+from tidelog.console.web.ending import STREAM, Ending
 
 
 def test_half_surrogates_stay_escaped() -> None:
@@ -34,7 +35,7 @@ def test_every_answer_has_one_shape() -> None:
 
 
 async def served(
-    lines: AsyncIterator[Mapping[str, Any]], *, leaves: bool = False, stuck: bool = False
+    lines: AsyncIterator[Mapping[str, Any]], *, leaves: bool = False, stuck: bool = False, ending: Ending | None = None
 ) -> tuple[list[dict[str, Any]], int]:
     """The lines that were sent, and how often the end was called."""
     ended: list[int] = []
@@ -53,7 +54,7 @@ async def served(
             await asyncio.Event().wait()
         sent.extend(json.loads(line) for line in message.get("body", b"").splitlines())
 
-    await Lines(lines, end)({"type": "http"}, receive, send)  # type: ignore[arg-type]
+    await Lines(lines, end, ending or Ending())({"type": "http"}, receive, send)  # type: ignore[arg-type]
     return sent, len(ended)
 
 
@@ -73,6 +74,20 @@ def test_a_stream_ends_once_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> 
     assert asyncio.run(served(endless(), leaves=True)) == ([], 1)
     monkeypatch.setattr(answers, "SLOWEST_S", 0.0)
     assert asyncio.run(served(three(), stuck=True)) == ([], 1)
+
+
+def test_at_the_end_of_the_console_a_stream_ends_with_a_line_that_says_so() -> None:
+    async def job() -> tuple[list[dict[str, Any]], int]:
+        ending = Ending()
+
+        async def one_and_no_more() -> AsyncIterator[Mapping[str, Any]]:
+            yield {"n": 1}
+            ending.begin()
+            await asyncio.Event().wait()
+
+        return await served(one_and_no_more(), ending=ending)
+
+    assert asyncio.run(job()) == ([{"n": 1}, {"kind": "problem", "partition": None, "error": STREAM}], 1)
 
 
 def test_a_quiet_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:

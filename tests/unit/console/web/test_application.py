@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 
 import pytest
 
 from tests.unit.console.web.browser import Browser, console, users
 from tidelog.console.web.application import host_name
+from tidelog.console.web.context import Limits
 
 NOWHERE = "127.0.0.1:1"
 
@@ -141,3 +144,21 @@ def test_the_audit_says_what_was_asked_for() -> None:
         '{"partition":3}',
         '{"entries":["allow User:ann from * to read topic topic"]}',
     ]
+
+
+def test_pages_have_threads_beside_those_of_slow_searches() -> None:
+    async def job(browser: Browser) -> None:
+        messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+
+        async def receive() -> dict[str, str]:
+            return next(messages)
+
+        async def send(_: object) -> None:
+            pass
+
+        await browser.application({"type": "lifespan"}, receive, send)
+        limits = Limits()
+        meet = threading.Barrier(limits.searches + limits.tails + 5)  # four log-ins and a page
+        await asyncio.gather(*(asyncio.to_thread(meet.wait, 20) for _ in range(meet.parties)))
+
+    console(NOWHERE, job)

@@ -4,6 +4,8 @@ import json
 import stat
 from pathlib import Path
 
+import pytest
+
 from tidelog.console.web.audit import Audit, to_file
 
 
@@ -24,3 +26,10 @@ def test_an_event_is_one_line_whatever_it_names(tmp_path: Path) -> None:
     }
     assert json.loads(second)["user"] is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_line_that_cannot_be_written_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    audit = Audit(lambda: 0, to_file("/dev/full"))
+    audit.add("change", user="ann", address="::1", outcome="done")
+    assert "No space left" in caplog.text
+    assert '"user":"ann"' in caplog.text

@@ -122,3 +122,20 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
         await cluster.close()
 
     asyncio.run(run())
+
+
+def test_old_answers_go_when_a_new_one_comes() -> None:
+    async def run() -> None:
+        now = [0]
+        shared = Shared(lambda: now[0])
+
+        async def fetch() -> None:
+            return
+
+        await shared.get("old", 100, fetch)
+        await shared.get("young", 200, fetch)
+        now[0] = 100
+        await shared.get("new", 100, fetch)
+        assert list(shared._kept) == ["young", "new"]
+
+    asyncio.run(run())

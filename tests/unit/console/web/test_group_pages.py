@@ -4,6 +4,9 @@ import pytest
 
 from tests.unit.console.web.browser import Browser, console, users
 from tidelog.client import AdminClient
+from tidelog.console.access.rights import About, Access, Grant, Right
+from tidelog.console.group_facts import Sample
+from tidelog.console.web.group_pages import _of_seen_topics
 from tidelog.testing import Broker
 
 
@@ -123,3 +126,18 @@ def test_a_group_of_the_consumer_protocol_has_epochs_and_targets(broker: Broker)
         console(broker.bootstrap_servers, job)
     finally:
         consumer.close()
+
+
+def test_a_verdict_knows_only_topics_that_the_user_may_see() -> None:
+    access = Access((Grant(frozenset({Right.VIEW}), topics=("orders*",), groups=("*",)),))
+    found = Sample(0, topics=frozenset({"orders", "orders-secretly", "payroll"}))
+    shown = _of_seen_topics(Seeing(access), found)  # type: ignore[arg-type]
+    assert shown.topics == {"orders", "orders-secretly"}
+
+
+class Seeing:
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def sees(self, about: About, name: str) -> bool:
+        return self._access.may(Right.VIEW, "main", about, name)

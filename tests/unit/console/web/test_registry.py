@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.console.web.browser import Browser, console
 from tidelog.console.payloads.framed import Refused
-from tidelog.console.web.registry import NOT_AGAIN_S, Registry
+from tidelog.console.web.registry import MOST_MISSES, NOT_AGAIN_S, Registry
 from tidelog.console.web.starting import ClusterOption
 from tidelog.model.errors import ConfigError
 from tidelog.testing import Broker, SchemaRegistry
@@ -88,3 +88,17 @@ def test_records_in_avro_are_shown_filtered_and_linked_to_their_schema(broker: B
         assert [line["offset"] for line in lines if line["kind"] == "record"] == ["1"]
 
     console(broker.bootstrap_servers, job, clusters=[option])
+
+
+def test_ids_at_random_cost_few_requests(registry: SchemaRegistry) -> None:
+    registry.reset()
+    now = [0.0]
+    found = Registry(registry.url, lambda: now[0])
+    for number in range(1, MOST_MISSES + 1):
+        with pytest.raises(Refused, match=f"no schema {number}"):
+            found.find(number)
+    number = registry.register("a-value", '"long"')
+    with pytest.raises(Refused, match="in vain"):
+        found.find(MOST_MISSES + 1)
+    now[0] = NOT_AGAIN_S
+    assert found.find(number).kind == "AVRO"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.unit.console.web.browser import PASSWORD, Browser, console, users
-from tidelog.console.access.sessions import FREE_FAILURES
+from tidelog.console.access.guesses import ADDRESS_BURST, FREE_FAILURES
 
 NOWHERE = "127.0.0.1:1"
 
@@ -56,6 +56,27 @@ def test_a_wrong_password_and_an_unknown_name_get_the_same_answer_and_then_wait(
 
     console(NOWHERE, job, users=users(vic=["viewer"]), seen=seen)
     assert all('"outcome":"refused"' in each for each in seen)
+
+
+def test_one_address_locks_no_name_out_for_others_and_is_slowed_over_many_names() -> None:
+    seen: list[str] = []
+
+    async def tried(browser: Browser, name: str, password: str, address: str) -> int:
+        body = {"user": name, "password": password}
+        return (await browser.post("login", body, **{"x-forwarded-for": f"made-up, {address}"})).status
+
+    async def job(browser: Browser) -> None:
+        for _ in range(FREE_FAILURES):
+            assert await tried(browser, "vic", "wrong", "192.0.2.1") == 401
+        assert await tried(browser, "vic", PASSWORD, "192.0.2.1") == 429
+        for number in range(ADDRESS_BURST - FREE_FAILURES):
+            assert await tried(browser, f"n{number}", "wrong", "192.0.2.1") == 401
+        assert await tried(browser, "another", "wrong", "192.0.2.1") == 429
+        assert await tried(browser, "vic", PASSWORD, "192.0.2.2") == 200
+
+    console(NOWHERE, job, users=users(vic=["viewer"]), seen=seen, proxies=("127.0.0.1",))
+    assert '"address":"192.0.2.1"' in seen[0]
+    assert '"address":"192.0.2.2"' in seen[-1]
 
 
 def test_a_token_of_another_session_changes_nothing() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.console.web.browser import users
-from tidelog.console.web.starting import ClusterOption, Options, base_of, bound, checked, hosts_of, state_of, url_of
+from tidelog.console.web.starting import ClusterOption, Options, base_of, bound, checked, hosts_of, state_of, url_of, warnings
 from tidelog.model.errors import ConfigError
 
 MAIN = ClusterOption("main", "localhost:1", {})
@@ -52,6 +52,22 @@ def test_what_is_half_secured_or_does_not_fit_is_refused_with_the_remedy(changes
 )
 def test_what_is_safe_is_taken(changes: dict[str, Any]) -> None:
     assert checked(options(**changes))[1] in (0, 8080)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, False),
+        ({"users": USERS}, False),
+        ({"users": USERS, "public_url": "http://localhost:8080/x"}, False),
+        ({"users": USERS, "public_url": "https://c.example", "listen": "0.0.0.0:8443", **TLS}, False),
+        ({"users": USERS, "public_url": "https://c.example"}, True),
+        ({"users": USERS, "public_url": "https://c.example", "proxies": ("127.0.0.1",)}, False),
+        ({"public_url": "https://c.example"}, False),
+    ],
+)
+def test_a_proxy_that_is_not_named_is_warned_of(changes: dict[str, Any], warned: bool) -> None:
+    assert ["--proxy ADDRESS" in each for each in warnings(options(**changes))] == [True] * warned
 
 
 def test_paths_and_names() -> None:

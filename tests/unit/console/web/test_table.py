@@ -75,10 +75,16 @@ def test_every_change_needs_the_right_to_change_on_something_named() -> None:
 def test_only_these_routes_are_open() -> None:
     assert sorted(name(each) for each in TABLE if each.right is None) == [
         "GET filter/check",
+        "GET login/oidc",
+        "GET login/oidc/callback",
         "GET session",
         "POST login",
         "POST logout",
     ]
+
+
+def test_only_the_way_back_from_a_provider_is_visited_from_other_sites() -> None:
+    assert [name(each) for each in TABLE if each.from_elsewhere] == ["GET login/oidc/callback"]
 
 
 def test_no_path_is_there_twice() -> None:
@@ -179,6 +185,8 @@ def test_a_form_of_another_site_cannot_even_be_sent_as_json() -> None:
 def test_unknown_parameters_and_fields_are_refused() -> None:
     async def job(browser: Browser) -> None:
         for route in TABLE:
+            if route.from_elsewhere:
+                continue
             if route.method == "GET":
                 assert (await browser.get(path(route), ("surprise", "1"))).status == 400, name(route)
             else:

@@ -30,7 +30,7 @@ def test_members_say_where_they_are_in_confluents_form() -> None:
     assert read_identity(b'{"version":1,"host":"a","port":1,"master_eligibility":true,"later":1}') == A
 
 
-@pytest.mark.parametrize("raw", [b"", b"x", b"[]", b'{"host":"a"}', b'{"host":"a","port":"1"}', b"\xff"])
+@pytest.mark.parametrize("raw", [b"", b"x", b"[]", b'{"host":"a"}', b'{"host":"a","port":"1"}', b"\xff", b"[" * 100_000])
 def test_what_is_no_registry_says_so(raw: bytes) -> None:
     with pytest.raises(ValueError):
         read_identity(raw)

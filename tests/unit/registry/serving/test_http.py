@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from tests.unit.registry.caller import INT
+from tidelog.http.passwords import hashed
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
+from tidelog.registry.serving import logins
 from tidelog.registry.serving.http import V1, Application
+from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.logins import Logins
-from tidelog.registry.serving.users import READ, WRITE, Users, hashed, parse_users
+from tidelog.registry.serving.users import READ, WRITE, Users, parse_users
 from tidelog.registry.state import State
 
 MAX_BODY = 200
@@ -36,11 +39,11 @@ class Memory:
 
 
 class Site:
-    def __init__(self, users: Users | None = None) -> None:
+    def __init__(self, users: Users | None = None, local: Local | None = None) -> None:
         state = State()
         self.api = Api(state, Rules(), About("c", "1"))
-        logins = None if users is None else Logins(users)
-        self._application = Application(self.api, Memory(state), logins, MAX_BODY)  # type: ignore[arg-type]
+        checking = None if users is None else Logins(users)
+        self._application = Application(self.api, Memory(state), checking, MAX_BODY, local=local)  # type: ignore[arg-type]
 
     def __call__(
         self, method: str, target: str, body: bytes | list[bytes] = b"", headers: dict[str, str] | None = None
@@ -160,7 +163,7 @@ def test_paths_are_routed_before_they_are_decoded() -> None:
 
 
 def users() -> Users:
-    lines = [f"{name}: {role}, {hashed(name + '1', b'salt')}" for name, role in (("ann", WRITE), ("bob", READ))]
+    lines = [f"{name}: {role}, {hashed(name + '1', b'0123456789abcdef')}" for name, role in (("ann", WRITE), ("bob", READ))]
     return Users(parse_users("\n".join(["# users", "", *lines])))
 
 
@@ -183,3 +186,16 @@ def test_every_route_needs_a_login_and_writes_need_the_role() -> None:
 @pytest.mark.parametrize("header", ["", "Basic", "Basic !!!", "Bearer x", "Basic " + "x" * 9000, "Basic /w=="])
 def test_headers_that_are_no_login(header: str) -> None:
     assert Site(users())("GET", "/subjects", headers={"Authorization": header})[0] == 401
+
+
+def test_a_page_of_another_site_registers_nothing() -> None:
+    site = Site(local=Local())
+    simple = {"Host": "localhost:8081", "Origin": "https://evil.example"}  # browsers send such a request without asking first
+    assert site("POST", REGISTER, BODY, simple)[0] == 403
+    assert site("GET", "/subjects", headers={"Host": "localhost:8081"})[::2] == (200, b"[]")
+
+
+def test_a_login_for_which_there_is_no_room_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "MAX_WAITING", 0)
+    status, headers, body = Site(users())("GET", "/subjects", headers=_login("ann", "ann1"))
+    assert (status, headers["connection"], json.loads(body)["error_code"]) == (503, "close", 503)

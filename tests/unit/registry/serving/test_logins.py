@@ -11,7 +11,7 @@ from tidelog.registry.errors import RegistryError
 from tidelog.registry.serving.logins import MAX_WAITING, THREADS, Logins
 from tidelog.registry.serving.users import READ, User, Users
 
-ANN = User("ann", READ, b"", b"")
+ANN = User("ann", READ, "")
 
 
 class Slow(Users):

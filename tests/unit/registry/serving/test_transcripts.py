@@ -95,9 +95,7 @@ def _name(transcript: Transcript) -> str:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=_name)
-def test_a_transcript_is_answered_as_it_stands_there(
-    transcript: Transcript, seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transcript_is_answered_as_it_stands_there(transcript: Transcript, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(transcript.setup, seen, monkeypatch) as url:
         session = Session(url, dict(IDS))
         for exchange in transcript.exchanges:

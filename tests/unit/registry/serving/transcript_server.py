@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 
 from tidelog.http.connections import Connection
+from tidelog.http.passwords import hashed
 from tidelog.records.record import Record
 from tidelog.registry import errors
 from tidelog.registry.registering import Rules
@@ -33,7 +34,7 @@ from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
 from tidelog.registry.serving.replaying import Replaying
 from tidelog.registry.serving.topic import KeyValue, ReadBatch
-from tidelog.registry.serving.users import READ, Users, hashed, parse_users
+from tidelog.registry.serving.users import READ, Users, parse_users
 from tidelog.registry.state import State
 
 MAX_BODY = 1 << 20
@@ -130,7 +131,7 @@ def served(setup: Mapping[str, str], seen: Seen, monkeypatch: Any) -> Iterator[s
     max_body = int(setup.get("max_body", MAX_BODY))
     state = State()
     api = _Api(seen, state, rules, About("cluster", "1"))
-    logins = Logins(Users(parse_users(f"reader: {READ}, {hashed('tea', b'salt')}"))) if "users" in setup else None
+    logins = Logins(Users(parse_users(f"reader: {READ}, {hashed('tea', b'0123456789abcdef')}"))) if "users" in setup else None
     silent = socket.create_server(("127.0.0.1", 0), backlog=1)
     leader_port = silent.getsockname()[1]
     silent.close()

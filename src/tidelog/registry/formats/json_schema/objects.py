@@ -14,7 +14,7 @@ from typing import Any
 from tidelog.registry.formats import Difference
 from tidelog.registry.formats.json_schema import values
 from tidelog.registry.formats.json_schema.documents import Node
-from tidelog.registry.formats.json_schema.patterns import matches
+from tidelog.registry.formats.json_schema.patterns import cost, matches
 from tidelog.registry.formats.json_schema.rules import Rules
 
 MAX_SHOWN = 200
@@ -79,7 +79,7 @@ class _Objects:
         mine, theirs = self._mine, self._theirs
         self._rules.spend(len(mine.named) // 20 + len(theirs.named) // 20)
         for name in sorted({*mine.named, *theirs.named}):
-            self._rules.spend(len(mine.patterns) + len(theirs.patterns))
+            self._rules.spend(sum(cost(each, name) for each in (*mine.patterns, *theirs.patterns)))
             where = f"{self._path}/properties/{name[:MAX_SHOWN]}"
             written = theirs.promises(name)
             faults = [fault for each in mine.demands(name) for fault in self._inner(each, written, where)]

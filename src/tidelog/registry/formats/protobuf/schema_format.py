@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -107,9 +109,12 @@ def _same(text: str, file: FileDescriptorProto, symbols: Symbols) -> bool:
 def _check_numbers(messages: Iterable[DescriptorProto]) -> None:
     """What protobuf's compiler refuses, and its descriptors do not: reserved numbers and names that are used."""
     for message in messages:
-        ranges = [(each.start, each.end) for each in message.reserved_range] + [_IMPLEMENTATION]
+        ranges = sorted([(each.start, each.end) for each in message.reserved_range] + [_IMPLEMENTATION])
+        starts, names = [start for start, _ in ranges], frozenset(message.reserved_name)
+        ends = list(accumulate((end for _, end in ranges), max))
         for field in message.field:
-            if any(start <= field.number < end for start, end in ranges) or field.name in message.reserved_name:
+            before = bisect_right(starts, field.number)
+            if (before and field.number < ends[before - 1]) or field.name in names:
                 raise InvalidSchema(f"{message.name}.{field.name} = {field.number} is reserved")
         _check_numbers(message.nested_type)
 

@@ -208,6 +208,7 @@ def test_confluents_types_need_no_reference() -> None:
         HEAD + "message M {} message M {}",
         HEAD + "enum E { A = 1; }",
         HEAD + "message M { reserved 1; int32 a = 1; }",
+        HEAD + "message M { reserved 1 to 9, 3; int32 a = 7; }",
         HEAD + "message M { int32 a = 99999999999999999999; }",
         HEAD + "message M { string a = 1 [default = 08]; }",
         HEAD + "message M {" * 100 + "}" * 100,

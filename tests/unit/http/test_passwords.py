@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.console.access.passwords import check_form, hashed, is_right, no_password
+from tidelog.http.passwords import check_form, hashed, is_right, no_password
 from tidelog.model.errors import ConfigError
 
 SALT = b"0123456789abcdef"
@@ -29,4 +29,4 @@ def test_only_the_password_is_right() -> None:
 )
 def test_a_text_that_is_no_hash_is_refused(stored: str) -> None:
     with pytest.raises(ConfigError, match=r"ann.*--hash-password"):
-        check_form(stored, "users.json, user ann")
+        check_form(stored, "users.json, user ann", "tidelog console --hash-password")

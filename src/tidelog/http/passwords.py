@@ -1,4 +1,8 @@
-"""Passwords as scrypt hashes (RFC 7914): made for the users' file, compared in constant time."""
+"""Passwords as scrypt hashes (RFC 7914), for the users' files of console and registry, compared in constant time.
+
+The text is ``scrypt:COST:BLOCK:PARALLEL:SALT:HASH``, salt and hash in base64. A file may have a higher cost
+than ``hashed`` gives.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +27,12 @@ def hashed(password: str, salt: bytes) -> str:
     return f"{_NAME}:{_COST}:{_BLOCK}:{_PARALLEL}:{_text(salt)}:{_text(_digest(password, salt, _COST, _BLOCK, _PARALLEL))}"
 
 
-def check_form(stored: str, where: str) -> None:
-    """ConfigError unless it is a text of ``hashed``."""
+def check_form(stored: str, where: str, maker: str) -> None:
+    """ConfigError, without the text, unless it is one of ``hashed``. ``maker``: the command that makes one."""
     try:
         _parts(stored)
     except ValueError as error:
-        raise ConfigError(f"{where}: {error}; tidelog console --hash-password makes one.") from None
+        raise ConfigError(f"{where}: {error}; {maker} makes one.") from None
 
 
 def is_right(password: str, stored: str) -> bool:

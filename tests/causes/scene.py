@@ -1,0 +1,156 @@
+"""A topic and a group for one scenario, and what ``tidelog why`` says about the group."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from tidelog.cli.admin_session import AdminSession
+from tidelog.client.calls import Call
+from tidelog.console.collecting import sample
+from tidelog.console.group_facts import Sample
+from tidelog.model.errors import KafkaError
+
+WAIT_S = 60
+FOUND, NOTHING = 3, 0
+"""Exit codes of ``tidelog why``: a cause, and none."""
+
+
+class Scene:
+    """Closed with its clients by ``close``."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers = servers
+        self.topic = f"{name}-topic"
+        self.group = f"{name}-group"
+        self.admin = AdminClient({"bootstrap.servers": servers})
+        self._consumers: list[Consumer] = []
+        self._producer: Producer | None = None
+
+    def close(self) -> None:
+        for consumer in self._consumers:
+            consumer.close()
+        self._consumers.clear()
+
+    def create(self, partitions: int = 1, **settings: str) -> None:
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        self.admin.create_topics([NewTopic(self.topic, partitions, 1, config=config)])[self.topic].result(WAIT_S)
+
+    def produce(self, count: int) -> None:
+        if self._producer is None:
+            self._producer = Producer({"bootstrap.servers": self.servers})
+        for number in range(count):
+            self._producer.produce(self.topic, str(number), partition=0)
+        assert self._producer.flush(WAIT_S) == 0
+
+    def transaction(self, transactional_id: str) -> Producer:
+        """A producer whose transaction has begun."""
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": transactional_id})
+        producer.init_transactions(WAIT_S)
+        producer.begin_transaction()
+        return producer
+
+    def consumer(self, *topics: str, **settings: Any) -> Consumer:
+        """A member of the group, from the topic's beginning, that commits when it should."""
+        own = {key.replace("_", "."): value for key, value in settings.items()}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": self.group,
+                "client.id": "app",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **own,
+            }
+        )
+        self._consumers.append(consumer)
+        if topics:
+            consumer.subscribe(list(topics))
+        return consumer
+
+    def stop(self, consumer: Consumer) -> None:
+        """The member leaves."""
+        self._consumers.remove(consumer)
+        consumer.close()
+
+    def reader(self, count: int, **settings: Any) -> Consumer:
+        """A member that has read and committed ``count`` records."""
+        consumer = self.consumer(self.topic, **settings)
+        assert len(consumer.consume(count, WAIT_S)) == count
+        self.commit(consumer, count)
+        return consumer
+
+    def commit(self, consumer: Consumer, offset: int) -> None:
+        (done,) = consumer.commit(offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False)
+        assert done.error is None
+
+    def store(self, offset: int) -> None:
+        """An offset of a group without members."""
+        wanted = ConsumerGroupTopicPartitions(self.group, [TopicPartition(self.topic, 0, offset)])
+        (future,) = self.admin.alter_consumer_group_offsets([wanted]).values()
+        future.result(WAIT_S)
+
+    def configure(self, key: str, value: str) -> None:
+        """A setting of the topic."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
+        (future,) = self.admin.incremental_alter_configs([resource]).values()
+        future.result(WAIT_S)
+
+    def remove_before(self, offset: int) -> None:
+        (future,) = self.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values()
+        future.result(WAIT_S)
+
+    def until(self, reached: Callable[[Sample], bool], *polled: Consumer) -> None:
+        """Polls these members until the group looks so. TimeoutError: it does not within ``WAIT_S``."""
+        deadline = time.monotonic() + WAIT_S
+        with AdminSession(self.servers) as session:
+            while time.monotonic() < deadline:
+                for consumer in polled:
+                    consumer.poll(0.1)
+                found = session.run(_seen(self.group))
+                if found is not None and reached(found):
+                    return
+        raise TimeoutError(f"{self.group} did not reach the state that the scenario needs")
+
+    def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
+        """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""
+        command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
+        with subprocess.Popen(
+            [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                while process.poll() is None:
+                    meanwhile()
+                    try:
+                        process.wait(0.05)
+                    except subprocess.TimeoutExpired:
+                        continue
+                output, errors = process.communicate()
+            finally:
+                process.kill()
+        assert process.returncode in (FOUND, NOTHING), errors
+        found: dict[str, Any] = json.loads(output)
+        assert (process.returncode == FOUND) == (found["primary"] is not None)
+        return found
+
+
+def _seen(group: str) -> Call[Sample | None]:
+    try:
+        return (yield from sample(group, 0))
+    except KafkaError:
+        return None  # not there yet
