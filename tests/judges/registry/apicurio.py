@@ -14,6 +14,8 @@ import re
 import shutil
 import subprocess
 import tarfile
+import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,10 +93,12 @@ def apicurio() -> Iterator[str]:
                 break
         else:
             raise JarsMissing(f"{NAME} did not start:\n{''.join(printed)[-2000:]}")
+        # It prints a line for each request, and stands still when the pipe is full.
+        threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
         yield found[1] + BASE
     finally:
         process.terminate()
-        process.communicate()
+        process.wait()
 
 
 def empty(url: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.judges.registry.transcripts import DOCUMENTS, RUNNING, Answer, Exchange, Session, read, write_sources
-from tests.judges.registry.verdicts import Judged, page, reason, source
+from tests.judges.registry.verdicts import REASONS, Judged, page, reason, source, unused
 
 TEXT = """=== One
 % fault=append
@@ -50,6 +51,8 @@ def test_what_differs_is_named() -> None:
     assert found('{"error_code": 1}', '{"error_code": 1}') == ["no message"]
     assert found('{"error_code": 1}', '{"error_code": 1, "message": "why"}') == []
     assert found('{"a": "..."}', '{"a": ""}') == ['a is "" instead of "..."']
+    assert found("[1]", "[true]") == ["[0] is true instead of 1"]
+    assert found('["..."]', "[null]") == ['[0] is null instead of "..."']
 
 
 def test_an_id_stands_for_the_same_number_throughout() -> None:
@@ -57,6 +60,7 @@ def test_an_id_stands_for_the_same_number_throughout() -> None:
     assert session.differences(exchange('{"id": "$1"}'), Answer(200, '{"id": 7}')) == []
     assert session.ids == {"1": 7}
     assert session.differences(exchange('["$1"]'), Answer(200, "[8]")) == ["[0] is 8, another id than before"]
+    assert session.differences(exchange('["$2"]'), Answer(200, "[7]")) == ["[0] is 7, the id of another schema"]
 
 
 def test_a_judge_confirms_what_it_answers_alike() -> None:
@@ -70,9 +74,17 @@ def test_the_page_has_a_row_with_a_reason_for_each_difference() -> None:
     judged = [
         Judged("a.txt", exchange("[]"), ()),
         Judged("a.txt", exchange("{}"), ("no guid",)),
-        Judged("a.txt", exchange("", 404), ("status 409 instead of 404",)),
+        Judged("a.txt", replace(exchange("", 404), method="DELETE"), ("status 409 instead of 404",)),
     ]
-    found = page("J", judged)
+    found = page("J", judged, "2026-11-28")
+    assert "on 2026-11-28" in found
     assert "| 3 | 1 | 1 | 1 |" in found
     assert reason(judged[2]) in found.splitlines()[-1]
     assert reason(judged[2]) == "the same code with another status"
+
+
+def test_a_reason_for_no_difference_is_named() -> None:
+    (used,) = {row for row in REASONS if row[2] == "the same code with another status"}
+    found = unused([Judged("a.txt", replace(exchange("", 404), method="DELETE"), ("status 409 instead of 404",))])
+    assert len(found) == len(REASONS) - 1
+    assert " ".join(used) not in found

@@ -2,8 +2,8 @@
 
 ``=== title`` begins a transcript, which needs an empty registry; ``% name=value`` says how that registry is set up. ``> METHOD
 TARGET`` begins an exchange; further ``>`` lines are headers, and the body last. ``<`` lines are the status and the body of the
-answer, ``@`` is where the answer is known from. In bodies and targets ``$1`` stands for an id, the same throughout a transcript;
-``"..."`` for a text of any content. Errors have any message.
+answer, ``@`` is where the answer is known from. In bodies and targets ``$1`` stands for an id, the same throughout a transcript,
+and another one than ``$2``; ``"..."`` for a text of any content. Errors have any message.
 """
 
 from __future__ import annotations
@@ -166,7 +166,11 @@ class Session:
         elif isinstance(wanted, str) and (match := re.fullmatch(r"\$(\d)", wanted)) and type(given) is int:
             if self.ids.setdefault(match[1], given) != given:
                 yield f"{place or 'body'} is {given}, another id than before"
-        elif (wanted != "..." or not isinstance(given, str) or not given) and wanted != given:
+            elif list(self.ids.values()).count(given) > 1:
+                yield f"{place or 'body'} is {given}, the id of another schema"
+        elif wanted == "..." and isinstance(given, str) and given:
+            return
+        elif type(wanted) is not type(given) or wanted != given:
             yield f"{place or 'body'} is {short(given)} instead of {short(wanted)}"
 
 

@@ -147,7 +147,7 @@ func deleting(client *sr.Client, ctx context.Context) {
 }
 
 func contexts(url string, ctx context.Context) {
-	client, err := sr.NewClient(sr.URLs(url), sr.DefaultSchemaContext("d"))
+	client, err := sr.NewClient(sr.URLs(url), sr.DefaultSchemaContext(".d"))
 	if err != nil {
 		panic(err)
 	}
@@ -155,6 +155,12 @@ func contexts(url string, ctx context.Context) {
 	say("CreateSchema, in the client's context", found, err)
 	text, err := client.SchemaTextByID(ctx, found.ID)
 	say("SchemaTextByID, in the client's context", text, err)
+	// The client compares subjects with the name that it was given, so without a dot it finds no subject for CreateSchema.
+	bare := sr.InContext(ctx, "e")
+	id, err := client.RegisterSchema(bare, "s", sr.Schema{Schema: `"long"`}, -1, -1)
+	say("RegisterSchema, in a context without its dot", id, err)
+	names, err := client.Subjects(bare)
+	say("Subjects, in a context without its dot", names, err)
 }
 
 func main() {
