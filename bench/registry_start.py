@@ -2,7 +2,7 @@
 
 The schemas are Avro records of ten fields, each under a subject of its own; a node of tidelog on this machine holds the topic.
 Printed are, as the median of the rounds: the replay of the records into the state alone, and a whole process from its start to
-its first answer about the last id. A process without schemas is measured beside it.
+its first answer about the last id, with the CPU that it used. A process without schemas is measured beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import resource
 import statistics
 import tempfile
 import time
@@ -64,17 +65,25 @@ async def fill(servers: str, topic: str, written: list[tuple[bytes, bytes | None
             await log.append(written[at : at + BATCH])
 
 
-def start_s(servers: str, topic: str, last_id: int) -> float:
-    """One process, from its start to its first answer."""
+def start_s(servers: str, topic: str, last_id: int) -> tuple[float, float]:
+    """One process: seconds from its start to its first answer, and seconds of CPU from its start to its end."""
     process = RegistryProcess(servers, "--topic", topic, "--group", topic)
+    used = _children_cpu_s()
     began = time.perf_counter()
     process.start()
     try:
         path = f"/schemas/ids/{last_id}" if last_id else "/subjects"
         urllib.request.urlopen(process.url + path).read()
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
     finally:
         process.stop()
+    return took, _children_cpu_s() - used
+
+
+def _children_cpu_s() -> float:
+    """Of processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -90,8 +99,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, running_node(Path(folder)) as servers:
         asyncio.run(fill(servers, "full", written))
         for topic, last_id in (("empty", 0), ("full", args.schemas)):
-            took = [start_s(servers, topic, last_id) for _ in range(args.rounds)]
-            print(f"a process, topic {topic}: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f})")
+            rounds = [start_s(servers, topic, last_id) for _ in range(args.rounds)]
+            for what, values in zip(("s", "s of CPU"), zip(*rounds, strict=True), strict=True):
+                print(f"a process, topic {topic}: {statistics.median(values):.2f} {what} ({min(values):.2f} to {max(values):.2f})")
 
 
 if __name__ == "__main__":
