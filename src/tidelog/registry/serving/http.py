@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from tidelog.registry import errors
 from tidelog.registry.errors import RegistryError
 from tidelog.registry.model import compact
+from tidelog.registry.outcome import Listed
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.serving.forwarding import Forwarding
@@ -30,6 +31,8 @@ BODIES = (*ANSWERS, "application/octet-stream")
 BODY_S = 30.0
 """How long a client may take for a body."""
 MAX_PARAMETERS = 100
+PART_BYTES = 64 << 10
+"""Of a long list: what is made of it before a client takes it."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -38,10 +41,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``body`` empty with 204."""
+    """``body`` is empty with 204, and in parts for a long list."""
 
     status: int
-    body: bytes
+    body: bytes | Iterator[bytes]
     content_type: str = V1
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
@@ -69,13 +72,21 @@ class Application:
             return
         headers = _headers(scope["headers"])
         reply = await self._reply(scope, headers, receive)
-        sent = [(b"content-type", reply.content_type.encode()), (b"content-length", str(len(reply.body)).encode())]
+        sent = [(b"content-type", reply.content_type.encode())]
+        if isinstance(reply.body, bytes):
+            sent.append((b"content-length", str(len(reply.body)).encode()))
         request_id = headers.get(b"x-request-id")
         if request_id is not None and len(request_id) <= 200:
             sent.append((b"x-request-id", request_id))
         status = {"type": "http.response.start", "status": reply.status, "headers": [*sent, *reply.headers]}
         await send(status)
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
+        if isinstance(reply.body, bytes):
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
+            return
+        for part in reply.body if scope["method"] != "HEAD" else ():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await asyncio.sleep(0)  # a connection that takes all at once holds up no other request
+        await send({"type": "http.response.body", "body": b""})
 
     async def _reply(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Reply:
         content_type = V1
@@ -98,6 +109,8 @@ class Application:
             return _refusal(RegistryError(500, 50001, "The registry failed; its log says why."), content_type)
         if answer is None:
             return Reply(204, b"", content_type)
+        if isinstance(answer, Listed):
+            return Reply(200, _parts(answer), content_type)
         return Reply(200, answer if isinstance(answer, bytes) else compact(answer).encode(), content_type)
 
     async def _forwarded(self, scope: Scope, headers: dict[bytes, bytes], body: bytes) -> Reply | None:
@@ -148,6 +161,19 @@ class Application:
 
     def _too_large(self) -> RegistryError:
         return RegistryError(413, 413, f"A body has at most {self._max_body} bytes.")
+
+
+def _parts(listed: Listed) -> Iterator[bytes]:
+    """The JSON of a list, in parts of at least PART_BYTES."""
+    part = bytearray(b"[")
+    for number, each in enumerate(listed):
+        if number:
+            part += b","
+        part += compact(each).encode()
+        if len(part) >= PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part + b"]")
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

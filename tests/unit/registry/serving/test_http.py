@@ -15,7 +15,7 @@ from tidelog.http.passwords import hashed
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
-from tidelog.registry.serving import logins
+from tidelog.registry.serving import http, logins
 from tidelog.registry.serving.http import V1, Application
 from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.logins import Logins
@@ -72,8 +72,11 @@ class Site:
             "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
         }
         asyncio.run(self._application(scope, receive, send))
-        start, content = sent
-        return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, content["body"]
+        start, *contents = sent
+        assert [each.get("more_body", False) for each in contents] == [True] * (len(contents) - 1) + [False]
+        self.parts = len(contents)
+        content = b"".join(each["body"] for each in contents)
+        return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, content
 
 
 REGISTER = "/subjects/s/versions"
@@ -199,3 +202,18 @@ def test_a_login_for_which_there_is_no_room_ends_the_connection(monkeypatch: pyt
     monkeypatch.setattr(logins, "MAX_WAITING", 0)
     status, headers, body = Site(users())("GET", "/subjects", headers=_login("ann", "ann1"))
     assert (status, headers["connection"], json.loads(body)["error_code"]) == (503, "close", 503)
+
+
+def test_a_long_list_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    for number in range(5):
+        site("POST", f"/subjects/s{number}/versions", BODY)
+    whole = site("GET", "/schemas")
+    assert "content-length" not in whole[1]
+    assert site.parts == 2
+    monkeypatch.setattr(http, "PART_BYTES", 100)
+    assert site("GET", "/schemas") == whole
+    assert site.parts > 3
+    assert [each["subject"] for each in json.loads(whole[2])] == [f"s{number}" for number in range(5)]
+    assert site("HEAD", "/schemas")[2] == b""
+    assert json.loads(site("GET", "/schemas?subjectPrefix=none")[2]) == []

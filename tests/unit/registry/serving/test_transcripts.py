@@ -28,9 +28,9 @@ GET /
 POST /
 GET /v1/metadata/id
 GET /v1/metadata/version
-GET /schemas subjectPrefix deleted latestOnly ruleType {PAGE}
+GET /schemas subjectPrefix aliases deleted latestOnly ruleType {PAGE}
 GET /schemas/types
-GET /schemas/ids/{{id}} subject format fetchMaxId
+GET /schemas/ids/{{id}} subject format referenceFormat findTags fetchMaxId
 GET /schemas/ids/{{id}}/schema subject format
 GET /schemas/ids/{{id}}/subjects subject deleted {PAGE}
 GET /schemas/ids/{{id}}/versions subject deleted {PAGE}
@@ -42,7 +42,7 @@ DELETE /subjects/{{subject}} permanent
 GET /subjects/{{subject}}/metadata key value format deleted
 GET /subjects/{{subject}}/versions deleted deletedOnly {PAGE}
 POST /subjects/{{subject}}/versions normalize format
-GET {ONE} format deleted
+GET {ONE} format referenceFormat findTags deleted
 DELETE {ONE} permanent
 GET {ONE}/schema format deleted
 GET {ONE}/referencedby deleted {PAGE}
