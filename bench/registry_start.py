@@ -101,7 +101,9 @@ def main() -> None:
         for topic, last_id in (("empty", 0), ("full", args.schemas)):
             rounds = [start_s(servers, topic, last_id) for _ in range(args.rounds)]
             for what, values in zip(("s", "s of CPU"), zip(*rounds, strict=True), strict=True):
-                print(f"a process, topic {topic}: {statistics.median(values):.2f} {what} ({min(values):.2f} to {max(values):.2f})")
+                print(
+                    f"a process, topic {topic}: {statistics.median(values):.2f} {what} ({min(values):.2f} to {max(values):.2f})"
+                )
 
 
 if __name__ == "__main__":

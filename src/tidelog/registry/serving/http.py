@@ -95,7 +95,7 @@ class Application:
             if self._local is not None:
                 self._local.check(headers)
             call = self._api.find(_request(scope, headers))
-            await self._admit(headers, writes=call.route.writes)
+            await self._admit(scope, headers, writes=call.route.writes)
             if call.route.method in ("POST", "PUT"):
                 _check_type(headers.get(b"content-type", b"").decode("latin-1"))
             body = await self._body(headers, receive)
@@ -125,11 +125,12 @@ class Application:
         answer = await self._forwarding.send(leader, scope["method"], target, headers, body)
         return Reply(answer.status, answer.body, answer.content_type)
 
-    async def _admit(self, headers: dict[bytes, bytes], *, writes: bool) -> None:
-        """401 and 403 for those who may not."""
+    async def _admit(self, scope: Scope, headers: dict[bytes, bytes], *, writes: bool) -> None:
+        """401 and 403 for those who may not, 429 and 503 for those who have to wait."""
         if self._logins is None:
             return
-        user = await self._logins.admitted(headers.get(b"authorization", b""))
+        address = (scope.get("client") or ("",))[0]
+        user = await self._logins.admitted(headers.get(b"authorization", b""), address)
         if user is None:
             raise RegistryError(401, 401, "This registry needs the name and password of a user.")
         if writes and not user.may_write:
@@ -200,8 +201,9 @@ def _raw_path(scope: Scope) -> str:
 def _refusal(refused: RegistryError, content_type: str) -> Reply:
     body = compact({"error_code": refused.code, "message": refused.message}).encode("utf-8", "backslashreplace")
     login = ((b"www-authenticate", b'Basic realm="schema registry", charset="UTF-8"'),) if refused.status == 401 else ()
-    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413, 503) else ()
-    return Reply(refused.status, body, content_type, (*login, *closing))
+    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413, 429, 503) else ()
+    waiting = ((b"retry-after", str(refused.retry_after_s).encode()),) if refused.retry_after_s else ()
+    return Reply(refused.status, body, content_type, (*login, *closing, *waiting))
 
 
 def _negotiated(accept: str) -> str:

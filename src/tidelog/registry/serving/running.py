@@ -116,7 +116,7 @@ class Registry:
             leading = Leading(member, options.group, _identity(options, listener), node, loop.time)
             node.write_only_while(leading.leads)
             tasks = [loop.create_task(replaying.run())]
-            logins = None if options.users is None else Logins(options.users)
+            logins = None if options.users is None else Logins(options.users, _now_ms)
             try:
                 await node.catch_up()  # before it joins the group, which may take a while: what is there can be read at once
                 tasks.append(loop.create_task(leading.run()))

@@ -58,6 +58,18 @@ def parse_users(text: str) -> dict[str, User]:
     return found
 
 
+def credentials(header: bytes) -> tuple[str, str] | None:
+    """Name and password in an Authorization header of the scheme Basic; None for another header."""
+    scheme, _, encoded = header[:_LONGEST].partition(b" ")
+    if scheme.lower() != b"basic":
+        return None
+    try:
+        name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+        return (name.decode(), password.decode()) if colon else None
+    except (binascii.Error, ValueError):
+        return None
+
+
 class Users:
     """``checked`` is slow, and may be called in any thread; the rest belongs to one."""
 
@@ -73,18 +85,13 @@ class Users:
 
     def checked(self, header: bytes) -> User | None:
         """The user of an Authorization header; None for a wrong one. It takes as long for an unknown name."""
-        scheme, _, encoded = header[:_LONGEST].partition(b" ")
-        if scheme.lower() != b"basic":
+        given = credentials(header)
+        if given is None:
             return None
-        try:
-            name, _, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-            user, given = self._users.get(name.decode()), password.decode()
-        except (binascii.Error, ValueError):
-            return None
-        right = passwords.is_right(given, self._stranger if user is None else user.password_hash)
-        if user is None or not right:
-            return None
-        return user
+        name, password = given
+        user = self._users.get(name)
+        right = passwords.is_right(password, self._stranger if user is None else user.password_hash)
+        return user if right else None
 
     def remember(self, header: bytes, user: User) -> None:
         """Let ``known`` find the user of a header that was right."""

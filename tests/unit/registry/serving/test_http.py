@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import MutableMapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -39,10 +40,12 @@ class Memory:
 
 
 class Site:
+    """Each login that is checked comes an hour after the last."""
+
     def __init__(self, users: Users | None = None, local: Local | None = None) -> None:
         state = State()
         self.api = Api(state, Rules(), About("c", "1"))
-        checking = None if users is None else Logins(users)
+        checking = None if users is None else Logins(users, count(0, 4_000_000).__next__)
         self._application = Application(self.api, Memory(state), checking, MAX_BODY, local=local)  # type: ignore[arg-type]
 
     def __call__(

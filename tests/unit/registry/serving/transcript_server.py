@@ -131,7 +131,8 @@ def served(setup: Mapping[str, str], seen: Seen, monkeypatch: Any) -> Iterator[s
     max_body = int(setup.get("max_body", MAX_BODY))
     state = State()
     api = _Api(seen, state, rules, About("cluster", "1"))
-    logins = Logins(Users(parse_users(f"reader: {READ}, {hashed('tea', b'0123456789abcdef')}"))) if "users" in setup else None
+    users = Users(parse_users(f"reader: {READ}, {hashed('tea', b'0123456789abcdef')}"))
+    logins = Logins(users, lambda: 0) if "users" in setup else None
     silent = socket.create_server(("127.0.0.1", 0), backlog=1)
     leader_port = silent.getsockname()[1]
     silent.close()
