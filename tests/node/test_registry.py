@@ -8,13 +8,20 @@ import subprocess
 import sys
 import time
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    dual_schema_id_deserializer,
+    header_schema_id_serializer,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -80,6 +87,39 @@ def test_avro_json_and_protobuf_serializers_work(running: RegistryProcess) -> No
     decoded = ProtobufDeserializer(kind, {"use.deprecated.format": False}, client_of(running))(proto, value("p"))
     assert decoded.item == "tea"
     assert client.get_subjects() == ["a-value", "j-value", "p-value"]
+
+
+def test_serializers_name_schemas_by_guid_in_a_header(running: RegistryProcess) -> None:
+    client = client_of(running)
+    kind = order_class()
+    by_header = {"schema.id.serializer": header_schema_id_serializer}
+    either = {"schema.id.deserializer": dual_schema_id_deserializer}
+    plain = {"use.deprecated.format": False}
+    pairs: list[tuple[Any, Any, Any]] = [
+        (
+            AvroSerializer(client, json.dumps(ORDER), conf=by_header),
+            AvroDeserializer(client_of(running), conf=either),
+            {"item": "green tea"},
+        ),
+        (
+            JSONSerializer(json.dumps(JSON_ORDER), client, conf=by_header),
+            JSONDeserializer(None, schema_registry_client=client_of(running), conf=either),
+            {"item": "green tea"},
+        ),
+        (
+            ProtobufSerializer(kind, client, plain | by_header),
+            ProtobufDeserializer(kind, plain | either, client_of(running)),
+            kind(item="green tea"),
+        ),
+    ]
+    for number, (serializer, deserializer, order) in enumerate(pairs):
+        context = SerializationContext(f"t{number}", MessageField.VALUE, [])
+        payload = serializer(order, context)
+        ((name, header),) = context.headers
+        guid = client.get_latest_version(f"t{number}-value").guid
+        assert (name, header[:17]) == ("__value_schema_id", b"\x01" + uuid.UUID(guid).bytes)
+        assert payload[:1] != b"\x00", "no prefix"
+        assert deserializer(payload, context) == order
 
 
 def test_the_text_of_a_proto_file_and_pythons_descriptor_are_one_schema(running: RegistryProcess) -> None:

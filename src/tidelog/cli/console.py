@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
@@ -15,6 +14,7 @@ import click
 from tidelog.cli import refusal
 from tidelog.cli.connection_options import FILE, bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.side_process import CONSOLE, WITH_STDIN, end_with_stdin
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 SALT_BYTES = 16
-END_LIMIT_S = 10.0
-"""How long a console may take to end after the process that it belongs to."""
-WITH_STDIN = "--with-stdin"
 REGISTRY_URL = "schema.registry.url"
 
 
@@ -103,23 +100,12 @@ def serve(options: Options, *, with_stdin: bool = False) -> None:
         click.echo(f"tidelog console: {warning}", err=True)
     with bound(host, port) as socket:
         if with_stdin:
-            threading.Thread(target=_end_with_stdin, args=(running,), daemon=True).start()
+            threading.Thread(target=end_with_stdin, args=(partial(setattr, running, "should_exit", True),), daemon=True).start()
         click.echo(f"tidelog console is ready at {url_of(options, socket.getsockname()[1])}")
         try:
             running.run(sockets=[socket])
         except KeyboardInterrupt:
             click.echo("")
-
-
-def _end_with_stdin(running: Any) -> None:
-    """Ends the server when stdin is closed: its other end belongs to the process that started this one, and closes with it,
-    however that ends."""
-    with contextlib.suppress(OSError):
-        while os.read(0, 1024):
-            pass
-    running.should_exit = True
-    time.sleep(END_LIMIT_S)
-    os._exit(1)
 
 
 def clusters_of(
@@ -192,14 +178,6 @@ def _print_hash() -> None:
 
 def _check_extra() -> None:
     """CommandFailed without the packages of the extra."""
-    problem = missing_extra()
+    problem = CONSOLE.missing()
     if problem is not None:
         raise CommandFailed(problem)
-
-
-def missing_extra() -> str | None:
-    """What is missing of the extra and how to install it; None when all is there. Imports none of it."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    return f"it needs {' and '.join(missing)}: pip install 'tidelog[console]'" if missing else None

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
+import threading
+from functools import partial
 
 import click
 
 from tidelog.cli import refusal
 from tidelog.cli.connection_options import FILE, bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.side_process import REGISTRY, WITH_STDIN, end_with_stdin
 
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 SALT_BYTES = 16
@@ -39,6 +43,7 @@ SALT_BYTES = 16
 @click.option("--tls-key", type=FILE, help="Its key, in PEM.")
 @click.option("--tls-authority", type=FILE, help="The authority of other registries' certificates, in PEM.")
 @click.option("--insecure", is_flag=True, help="Serve other machines without a login or without TLS.")
+@click.option(WITH_STDIN, "with_stdin", is_flag=True, hidden=True, help="End when stdin is closed.")
 @click.option("--hash-password", metavar="NAME", help="Read a password from stdin, print NAME's line for --users, and end.")
 def command(
     bootstrap_server: str | None,
@@ -56,6 +61,7 @@ def command(
     tls_key: str | None,
     tls_authority: str | None,
     insecure: bool,
+    with_stdin: bool,
     hash_password: str | None,
 ) -> None:
     """Serve a schema registry: subjects, versions and compatibility of Avro, JSON Schema and Protobuf.
@@ -92,6 +98,9 @@ def command(
             insecure=insecure,
             rules=Rules(compatibility, int(incompatible_code), max_schema_bytes),
         )
+        if with_stdin:
+            stop = partial(os.kill, os.getpid(), signal.SIGTERM)
+            threading.Thread(target=end_with_stdin, args=(stop,), daemon=True).start()
         _serve(options)
 
 
@@ -105,10 +114,9 @@ def _password() -> str:
 
 
 def _need_library() -> None:
-    try:
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise CommandFailed("the registry needs more packages: pip install 'tidelog[registry]'") from missing
+    problem = REGISTRY.missing()
+    if problem is not None:
+        raise CommandFailed(f"the registry: {problem}")
 
 
 def _serve(options: object) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.providers import PROVIDERS, Resolved, resolve, without_providers, without_values
-from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidelog.config.resolve import BrokerConfig
 
 
 class ThisMachine:
@@ -38,6 +41,8 @@ class ThisMachine:
 
 def node_config(path: str) -> BrokerConfig:
     """The settings in a node's file. ConfigError when it could not start with them."""
+    from tidelog.config.resolve import BrokerConfig  # the tables of all options; few commands need them
+
     found = resolve(parse(text_of(path)), ThisMachine())
     return BrokerConfig.from_properties(found.settings, found.provided)
 

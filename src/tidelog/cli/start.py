@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -29,18 +30,17 @@ from tidelog.server.secret_files import warn_of_readers
 from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tidelog.cli.console_process import ConsoleProcess
+    from tidelog.cli.side_process import SideProcess
     from tidelog.server.cluster.controller_node import ControllerNode
     from tidelog.server.installation import Place
 
 log = logging.getLogger(__name__)
 
+NOTHING: Mapping[str, str] = {}
 DEFAULT_DATA = "data"
 """The data directory of a node without settings."""
-CONSOLE = "127.0.0.1:8080"
-"""Where ``--console`` listens when it has no value."""
+CONSOLE, REGISTRY = "127.0.0.1:8080", "127.0.0.1:8081"
+"""Where ``--console`` and ``--registry`` listen when they have no value."""
 AUTO, MOST_PROCESSES = 0, 256
 """(AUTO: as many processes as cores.)"""
 PLACE, OTHERS = "TIDELOG_PROCESS", "processes"
@@ -68,6 +68,13 @@ REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLev
     metavar="[HOST:PORT]",
     help=f"Serve the web console, too, in a process of its own; port 0 takes a free one. [{CONSOLE}]",
 )
+@click.option(
+    "--registry",
+    is_flag=False,
+    flag_value=REGISTRY,
+    metavar="[HOST:PORT]",
+    help=f"Serve the schema registry, too, in a process of its own; port 0 takes a free one. [{REGISTRY}]",
+)
 def command(
     properties: str | None,
     overrides: tuple[str, ...],
@@ -75,12 +82,14 @@ def command(
     port: int | None,
     processes: int | None,
     console: str | None,
+    registry: str | None,
 ) -> None:
     """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092.
 
     With --processes, N nodes of one cluster with the same settings, which clients reach by the same address.
     """
-    start(properties, overrides, data, port, processes, console)
+    beside = {name: listen for name, listen in (("registry", registry), ("console", console)) if listen is not None}
+    start(properties, overrides, data, port, processes, beside)
 
 
 def start(
@@ -89,10 +98,10 @@ def start(
     data: str | None,
     port: int | None,
     processes: int | None = None,
-    console: str | None = None,
+    beside: Mapping[str, str] = NOTHING,
 ) -> NoReturn:
     """Runs a node until a signal, and exits: with 1 when it cannot start or has failed. ``processes``: how many; AUTO for as
-    many as there are cores. ``console``: where the web console listens beside the node; None without one."""
+    many as there are cores. ``beside``: where the web console and the schema registry listen beside the node, by name."""
     began = time.perf_counter()
     place = None
     if PLACE in os.environ:
@@ -104,14 +113,13 @@ def start(
         machine = ThisMachine()
         found = resolve(given, machine)
         if place is None and processes not in (None, 1):
-            _execute_supervisor(properties, given, found, processes, began, console)
+            _execute_supervisor(properties, given, found, processes, began, beside)
         config = BrokerConfig.from_properties(found.settings, found.provided)
         config.warnings += tuple(unresolved(given))
-        if console is not None:
-            from tidelog.cli import console_process
+        if beside:
+            from tidelog.cli import side_process
 
-            console_process.check(console)
-            console_process.client_address(config, {}, console)
+            side_process.check(beside, config)
         if place is None:
             logging_setup.set_up(config.tidelog_log_level, config.tidelog_log_format)
         else:
@@ -125,7 +133,7 @@ def start(
         _warn_of_readers(properties, given, found, machine)
     except ConfigError as error:
         _refuse(error, place)
-    sys.exit(run(config, began, place, console))
+    sys.exit(run(config, began, place, beside))
 
 
 def _count(text: str | None) -> int | None:
@@ -138,7 +146,7 @@ def _count(text: str | None) -> int | None:
 
 
 def _execute_supervisor(
-    properties: str | None, given: Mapping[str, str], found: Resolved, count: int, began: float, console: str | None
+    properties: str | None, given: Mapping[str, str], found: Resolved, count: int, began: float, beside: Mapping[str, str]
 ) -> None:
     """Becomes the supervisor of several processes; returns when one is enough. ConfigError when they cannot be started."""
     from tidelog.cli.processes import machine, preparing
@@ -152,16 +160,18 @@ def _execute_supervisor(
             "--processes %d is more than the %d core(s) that can be used: no more is served with it", count, machine.cores()
         )
     if count > 1:
+        if "registry" in beside:
+            raise ConfigError("--registry is for one process: run tidelog registry --bootstrap-server HOST:PORT beside several.")
         in_file = {} if properties is None else parse(text_of(properties))
         flags = {name: value for name, value in given.items() if in_file.get(name) != value}
         try:
-            preparing.execute(preparing.Request(properties, found, flags, count, began, console), config)
+            preparing.execute(preparing.Request(properties, found, flags, count, began, beside.get("console")), config)
         except StorageFailure as error:
             _refuse(error)
 
 
-def run(config: BrokerConfig, began: float, place: Place | None = None, console: str | None = None) -> int:
-    """Serves until a signal; returns the exit code. ``place``: of one among several processes. ``console``: as in ``start``."""
+def run(config: BrokerConfig, began: float, place: Place | None = None, beside: Mapping[str, str] = NOTHING) -> int:
+    """Serves until a signal; returns the exit code. ``place``: of one among several processes. ``beside``: as in ``start``."""
     # Requests, and a metadata snapshot that is read, create few cycles but many objects: a cycle collection every 700 objects
     # costs a fifth of a large fetch.
     gc.set_threshold(10_000, 20, 50)
@@ -169,7 +179,7 @@ def run(config: BrokerConfig, began: float, place: Place | None = None, console:
     asyncio.set_event_loop(loop)
     runtime = LoopRuntime(loop)
     try:
-        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began, place, console))
+        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began, place, beside))
     finally:
         loop.run_until_complete(runtime.close())
         loop.close()
@@ -184,7 +194,9 @@ def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
     return ControllerNode(config, runtime)
 
 
-async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float, place: Place | None, listen: str | None) -> int:
+async def _serve(
+    node: Node | ControllerNode, runtime: LoopRuntime, began: float, place: Place | None, beside: Mapping[str, str]
+) -> int:
     stop = asyncio.Event()
     for number in ending_signals():
         on_signal(runtime.loop, number, stop.set)
@@ -215,15 +227,15 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     else:
         log.info("%s", line)
         link.ready()
-    console = _console(node, listen) if listen is not None and isinstance(node, Node) else None
+    sides = _started_beside(node, beside) if beside and isinstance(node, Node) else []
     ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     began = time.perf_counter()
-    if console is not None:
-        console.end()
+    for each in reversed(sides):
+        each.end()
     await node.stop()
-    if console is not None:
-        console.wait()
+    for each in sides:
+        each.wait()
     seconds = time.perf_counter() - began
     if node.failed.is_set():
         logging.getLogger("tidelog").error("stopped after a failure, in %.1f s", seconds)
@@ -232,14 +244,11 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     return 0
 
 
-def _console(node: Node, listen: str) -> ConsoleProcess:
-    """Starts the console of a node that serves."""
-    from tidelog.cli import console_process
+def _started_beside(node: Node, beside: Mapping[str, str]) -> list[SideProcess]:
+    """Starts the console and the registry of a node that serves."""
+    from tidelog.cli import side_process
 
-    address = console_process.client_address(node.config, node.ports, listen)
-    console = console_process.ConsoleProcess(address, listen, lambda line: log.warning("%s", line))
-    console.start()
-    return console
+    return side_process.start(beside, node.config, node.ports, lambda line: log.warning("%s", line))
 
 
 async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:

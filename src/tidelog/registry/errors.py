@@ -8,10 +8,11 @@ UNPROCESSABLE = 422
 
 
 class RegistryError(Exception):
-    """An answer other than 200."""
+    """An answer other than 200. ``retry_after_s``: when the client may come again; 0 where that is not known."""
 
-    def __init__(self, status: int, code: int, message: str) -> None:
+    def __init__(self, status: int, code: int, message: str, retry_after_s: int = 0) -> None:
         super().__init__(message)
+        self.retry_after_s = retry_after_s
         self.status = status
         self.code = code
         self.message = message

@@ -8,7 +8,6 @@ big-endian); of metadata a byte 1, sorted tags, sorted properties, sensitive nam
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -21,14 +20,14 @@ _RULE_SETS = ("migrationRules", "domainRules", "encodingRules")
 @lru_cache(maxsize=4096)
 def guid_of(schema: Schema) -> str:
     """The GUID, in lower case with hyphens."""
-    digest = hashlib.md5(usedforsecurity=False)
-    for part in _parts(schema):
+    digest = hashlib.md5(schema.text.encode(), usedforsecurity=False)
+    for part in _further_parts(schema):
         digest.update(part.encode() if isinstance(part, str) else part)
-    return str(uuid.UUID(bytes=digest.digest()))
+    found = digest.hexdigest()
+    return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
 
 
-def _parts(schema: Schema) -> Iterator[str | bytes]:
-    yield schema.text
+def _further_parts(schema: Schema) -> Iterator[str | bytes]:
     for each in schema.references:
         yield each.name
         yield each.subject

@@ -6,13 +6,16 @@ Canonical texts of small schemas are kept, up to a bound: serializers ask for th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from tidelog.registry import errors
 from tidelog.registry.compatibility import Candidate, check
 from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats import Document, format_of
+from tidelog.registry.formats.tagging import described
 from tidelog.registry.model import Reference, Schema, Version, context_of, qualified
 from tidelog.registry.state import State
 
@@ -65,17 +68,14 @@ class Library:
         if normalize:
             schema = replace(schema, references=tuple(sorted(set(schema.references), key=lambda each: (each.name, each.subject))))
         try:
-            schema.text.encode()
-            document = self.document(schema, context)
-            text = self._text(schema.kind, document, normalize, new)
-            text.encode()
-            return replace(schema, text=text)
-        except InvalidSchema as problem:
-            raise errors.invalid_schema(str(problem)) from problem
+            with _refusing():
+                schema.text.encode()
+                document = self.document(schema, context)
+                text = self._text(schema.kind, document, normalize, new)
+                text.encode()
+                return replace(schema, text=text)
         except UnicodeEncodeError as problem:
             raise errors.invalid_schema("its text is not Unicode") from problem
-        except RecursionError as problem:
-            raise errors.invalid_schema("it is nested too deeply") from problem
 
     def _text(self, kind: str, document: Document, normalize: bool, new: bool) -> str:
         key = (kind, document.text, tuple(document.references.items()), normalize, new)
@@ -92,12 +92,13 @@ class Library:
         """The text in the form that ``format=`` names."""
         if not form:
             return schema.text
-        try:
+        with _refusing():
             return format_of(schema.kind).formatted(self.document(schema, context), form)
-        except InvalidSchema as problem:
-            raise errors.invalid_schema(str(problem)) from problem
-        except RecursionError as problem:
-            raise errors.invalid_schema("it is nested too deeply") from problem
+
+    def tagged(self, schema: Schema, context: str, wanted: Collection[str]) -> list[dict[str, Any]]:
+        """The records and fields with one of these tags, ``*`` standing for any, as they are in answers."""
+        with _refusing():
+            return described(format_of(schema.kind).tagged(self.document(schema, context)), wanted)
 
     def same(self, versions: Iterable[Version], wanted: Schema, *, normalize: bool) -> Version | None:
         """The newest version with a canonical schema. Versions that other registries wrote may have another text for it.
@@ -126,13 +127,20 @@ class Library:
         found = list(earlier)
         if not found or level == "NONE":
             return []
-        try:
+        with _refusing():
             new = Candidate(schema.kind, self.document(schema, context))
             old = [
                 Candidate(each.schema.kind, self.document(each.schema, context_of(each.subject)), each.number) for each in found
             ]
             return check(new, old, level, lenient=lenient)
-        except InvalidSchema as problem:
-            raise errors.invalid_schema(str(problem)) from problem
-        except RecursionError as problem:
-            raise errors.invalid_schema("it is nested too deeply") from problem
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """42201 for a schema that cannot be used."""
+    try:
+        yield
+    except InvalidSchema as problem:
+        raise errors.invalid_schema(str(problem)) from problem
+    except RecursionError as problem:
+        raise errors.invalid_schema("it is nested too deeply") from problem

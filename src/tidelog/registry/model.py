@@ -20,6 +20,7 @@ GLOBAL_CONTEXT = ":.__GLOBAL:"
 ALL_CONTEXTS = ":*:"
 LATEST = -1
 MAX_VERSION = (1 << 31) - 1
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Version:
 
 def compact(value: Any) -> str:
     """JSON without blanks, as the registry's records and answers have it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def context_of(subject: str) -> str:

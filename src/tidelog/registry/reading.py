@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from tidelog.registry import errors
-from tidelog.registry.model import ALL_CONTEXTS, DEFAULT_CONTEXT, LATEST, Schema, Version, context_of, name_of, qualified
+from tidelog.registry.levels import resolve_alias
+from tidelog.registry.model import ALL_CONTEXTS, LATEST, Schema, Version, context_of, name_of, qualified
 from tidelog.registry.state import State
 
 
@@ -83,10 +84,25 @@ def by_guid(state: State, guid: str) -> tuple[str, Schema]:
     return found[0][0], schema
 
 
-def all_versions(state: State, prefix: str, *, deleted: bool, latest_only: bool, rule_type: str = "") -> list[Version]:
-    """The versions of all subjects that begin with the prefix; ``rule_type``: only those with a rule of it."""
+def aliases(state: State, prefix: str) -> dict[str, list[str]]:
+    """By subject, its aliases that begin with the prefix, sorted."""
+    found: dict[str, list[str]] = {}
+    for alias in sorted(each for each in state.configs if name_of(each) and _begins(each, prefix)):
+        subject = resolve_alias(state, alias)
+        if subject != alias:
+            found.setdefault(subject, []).append(alias)
+    return found
+
+
+def all_versions(
+    state: State, prefix: str, *, deleted: bool, latest_only: bool, rule_type: str = "", besides: Container[str] = ()
+) -> list[Version]:
+    """The versions of all subjects that begin with the prefix, or are in ``besides``; ``rule_type``: only those with a rule of
+    it."""
     found: Iterable[Version] = (
-        each for each in state.all_versions() if _begins(each.subject, prefix) and (deleted or not each.deleted)
+        each
+        for each in state.all_versions()
+        if (deleted or not each.deleted) and (_begins(each.subject, prefix) or each.subject in besides)
     )
     if latest_only:
         found = {each.subject: each for each in found}.values()
@@ -114,5 +130,8 @@ def contexts(state: State, prefix: str) -> list[str]:
 
 
 def context_in(text: str) -> str:
-    """The context in a path: ``:.name:`` or ``.name``."""
-    return text.strip(":") or DEFAULT_CONTEXT
+    """The context in a path: ``:.name:``, with the colons and the dot left out or not. 400 for a colon within the name."""
+    name = text.removeprefix(":").removesuffix(":")
+    if ":" in name:
+        raise errors.bad_request("the name of a context has no colon within")
+    return name if name.startswith(".") else f".{name}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any
 
 from tidelog.registry import contracts
@@ -17,6 +18,7 @@ from tidelog.registry.guid import guid_of
 from tidelog.registry.model import AVRO, GLOBAL, MAX_VERSION, Reference, Schema, Version, compact
 
 TENANT = "default"
+_DECODER = json.JSONDecoder()
 _CONFIG_TEXTS = frozenset({"alias", "compatibilityGroup", "compatibilityLevel", "compatibilityPolicy"})
 
 
@@ -109,8 +111,8 @@ def _written(entry: Entry) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def schema_key(subject: str, number: int) -> bytes:
-    """Our key of a version."""
-    return compact(_schema_key(subject, number)).encode()
+    """Our key of a version, without the detour over a dictionary: each replayed key is compared with it."""
+    return f'{{"keytype":"SCHEMA","subject":{encode_basestring(subject)},"version":{number},"magic":1}}'.encode()
 
 
 def _schema_key(subject: str, number: int) -> dict[str, Any]:
@@ -152,16 +154,26 @@ def content(schema: Schema) -> dict[str, Any]:
 def read(key: bytes | None, value: bytes | None) -> Entry | Unreadable:
     """What a record says, whatever the order of its properties."""
     try:
-        parsed = json.loads(key or b"")
-        content = None if value is None else json.loads(value)
-        found = _read(parsed, content)
-        if not isinstance(found, Unreadable):
+        name = (key or b"").decode()
+        text = None if value is None else value.decode()
+        found = _read(_DECODER.decode(name), None if text is None else _DECODER.decode(text))
+        if not isinstance(found, Unreadable) and not _is_plain(found, name, text or ""):
             write(found)  # what is in the state can be answered and written again
         if isinstance(found, SchemaEntry):
             guid_of(found.version.schema)
         return found
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, RegistryError) as problem:
         return Unreadable(f"{type(problem).__name__}: {problem}")
+
+
+def _is_plain(entry: Entry, key: str, value: str) -> bool:
+    """Whether a record can be written again without a try: texts and numbers alone, and no escape that makes half a character.
+
+    It halves the time of a start over many schemas.
+    """
+    if not isinstance(entry, SchemaEntry) or "\\u" in key or "\\u" in value:
+        return False
+    return entry.version.schema.metadata is None and entry.version.schema.rule_set is None
 
 
 def _read(key: dict[str, Any], value: dict[str, Any] | None) -> Entry | Unreadable:

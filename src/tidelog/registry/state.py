@@ -112,13 +112,16 @@ class State:
 
     def _put(self, version: Version) -> str | None:
         name, place = context_of(version.subject), (version.subject, version.number)
-        context = self._contexts.setdefault(name, _Context())
+        context = self._contexts.get(name)
+        if context is None:
+            context = self._contexts[name] = _Context()
         known = context.ids.get(version.id)
         if known is not None and known.schema != version.schema and known.places - {place}:
             return f"id {version.id} of {version.subject}, version {version.number}, has another schema already"
         self._remove(*place)
-        context = self._contexts.setdefault(name, _Context())
-        found = context.ids.setdefault(version.id, _Id(version.schema))
+        found = context.ids.get(version.id)
+        if found is None:
+            found = context.ids[version.id] = _Id(version.schema)
         found.places.add(place)
         context.by_schema.setdefault(version.schema, version.id)
         context.highest = max(context.highest, version.id)

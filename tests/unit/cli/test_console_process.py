@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tidelog.cli import console_process
+from tidelog.cli import side_process
 from tidelog.cli.console_process import ConsoleProcess, check, client_address, locked
 from tidelog.cli.main import main
 from tidelog.config.resolve import BrokerConfig
@@ -29,7 +29,7 @@ def test_a_free_address_of_this_machine_is_taken() -> None:
 
 
 def test_without_the_extra_the_refusal_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tidelog.cli.side_process.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"--console: it needs starlette and uvicorn: pip install 'tidelog\[console\]'"):
         check("127.0.0.1:0")
 
@@ -100,7 +100,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
         path = tmp_path / "program"
         path.write_text(f"#!{sys.executable}\nimport os, sys\n{text}\n")
         path.chmod(0o755)
-        monkeypatch.setattr(console_process.sys, "executable", str(path))
+        monkeypatch.setattr(side_process.sys, "executable", str(path))
 
     return program
 
@@ -132,7 +132,7 @@ def test_a_console_that_is_killed_is_reported(fake: Fake) -> None:
 
 
 def test_a_console_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_process.sys, "executable", "/no/such/program")
+    monkeypatch.setattr(side_process.sys, "executable", "/no/such/program")
     said: list[str] = []
     console = ConsoleProcess("h:1", "127.0.0.1:8080", said.append)
     console.start()
@@ -154,7 +154,7 @@ def test_it_ends_when_its_stdin_is_closed_and_that_is_no_news(fake: Fake, tmp_pa
 
 
 def test_a_console_that_does_not_end_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_process, "END_LIMIT_S", -1)
+    monkeypatch.setattr(side_process, "END_LIMIT_S", -1)
     fake("import threading; threading.Event().wait()")
     console = ConsoleProcess("h:1", "127.0.0.1:8080", lambda line: None)
     console.start()

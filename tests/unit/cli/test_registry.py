@@ -22,7 +22,7 @@ def test_the_levels_of_the_flag_are_those_of_the_registry() -> None:
 def test_a_hashed_password_is_a_line_of_the_file_of_users() -> None:
     result = run("--hash-password", "ann", stdin="tea time\n")
     assert result.exit_code == 0
-    assert Users(parse_users(result.stdout)).admitted(b"Basic YW5uOnRlYSB0aW1l") is not None
+    assert Users(parse_users(result.stdout)).checked(b"Basic YW5uOnRlYSB0aW1l") is not None
     assert "tea" not in result.stdout
     assert run("--hash-password", "ann").exit_code == 1
 

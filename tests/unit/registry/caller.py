@@ -42,7 +42,7 @@ class Caller:
         for key, value in outcome.records:
             assert self.state.replay(key, value) is None
             self.written.append((key, value))
-        return outcome.answer
+        return outcome.value
 
     def refusal(self, *args: Any, **query: Any) -> RegistryError:
         """The refusal of a request that changes nothing."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.unit.registry.caller import INT, STRING, Caller
+import pytest
+
+from tests.unit.registry.caller import INT, STRING, Caller, record
 
 
 def test_contexts_have_ids_and_settings_of_their_own() -> None:
@@ -52,3 +54,62 @@ def test_schemas_are_found_by_guid_and_listed() -> None:
     assert call("GET", "/schemas/ids/2", fetchMaxId="true")["maxId"] == 2
     assert call("GET", "/schemas/ids/2/schema") == b'"long"'
     assert call("GET", "/schemas/ids/2/subjects", deleted="true") == ["s"]
+
+
+@pytest.mark.parametrize("text", [":.sales:", ".sales", "sales", ":sales:", ":.sales"])
+def test_a_context_in_a_path_has_its_dot_or_gets_it(text: str) -> None:
+    call = Caller()
+    call("POST", f"/contexts/{text}/subjects/s/versions", INT)
+    assert call("GET", "/subjects") == [":.sales:s"]
+    assert call("GET", f"/contexts/{text}/subjects") == [":.sales:s"]
+
+
+def test_a_colon_within_a_context_is_refused() -> None:
+    assert Caller().code("GET", "/contexts/a:b/subjects") == 400
+
+
+def test_schemas_are_listed_with_the_aliases_of_their_subjects() -> None:
+    call = Caller()
+    call.register("orders", INT)
+    call.register("other", INT)
+    for alias in ("b-orders", "a-orders"):
+        call("PUT", f"/config/{alias}", {"alias": "orders"})
+    call("PUT", "/config/:.c:orders", {"alias": "there"})
+    listed = call("GET", "/schemas", aliases="true", subjectPrefix="a-")
+    assert [(each["subject"], each["aliases"]) for each in listed] == [("orders", ["a-orders"])]
+    listed = call("GET", "/schemas", aliases="true")
+    assert [(each["subject"], each.get("aliases")) for each in listed] == [("orders", ["a-orders", "b-orders"]), ("other", None)]
+    assert call("GET", "/schemas", subjectPrefix="a-") == []
+    assert all("aliases" not in each for each in call("GET", "/schemas"))
+
+
+TAGGED = record({"name": "a", "type": "int", "confluent:tags": ["PII"]})
+ENTITY = {"schemaEntity": {"entityPath": "R.a", "entityType": "sr_field"}, "tags": ["PII"]}
+
+
+@pytest.mark.parametrize("path", ["/schemas/ids/1", "/subjects/s/versions/1"])
+def test_tagged_entities_are_found(path: str) -> None:
+    call = Caller()
+    call.register("s", TAGGED)
+    for wanted in ("PII", "*", "other,PII"):
+        assert call("GET", path, findTags=wanted)["schemaTags"] == [ENTITY]
+    assert call("GET", path, findTags=["other", "PII"])["schemaTags"] == [ENTITY]
+    assert "schemaTags" not in call("GET", path, findTags="other")
+    assert "schemaTags" not in call("GET", path)
+
+
+@pytest.mark.parametrize("path", ["/contexts/.c/schemas/ids/2", "/subjects/:.c:t/versions/1"])
+def test_references_may_be_told_with_their_context(path: str) -> None:
+    call = Caller()
+    call.register(":.c:s", record(name="R"))
+    call.register(":.c:t", {"schema": '["null", "R"]', "references": [{"name": "R", "subject": "s", "version": 1}]})
+    assert call("GET", path)["references"] == [{"name": "R", "subject": "s", "version": 1}]
+    assert call("GET", path, referenceFormat="odd") == call("GET", path)
+    assert call("GET", path, referenceFormat="qualified")["references"] == [{"name": "R", "subject": ":.c:s", "version": 1}]
+
+
+def test_references_in_the_default_context_stay_as_they_are() -> None:
+    call = Caller()
+    call.register("s", record(name="R"))
+    call.register("t", {"schema": '["null", "R"]', "references": [{"name": "R", "subject": "s", "version": 1}]})
+    assert call("GET", "/schemas/ids/2", referenceFormat="qualified") == call("GET", "/schemas/ids/2")

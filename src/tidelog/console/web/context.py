@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 
-from tidelog.console.access.guesses import Guesses
 from tidelog.console.access.rights import EVERYTHING, About, Access, Right
 from tidelog.console.access.sessions import Session, Sessions
 from tidelog.console.access.users import Users
@@ -19,6 +18,7 @@ from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.ending import Ending
 from tidelog.console.web.limits import Gate, Pace
 from tidelog.console.web.problems import Problem
+from tidelog.http.guesses import Guesses
 
 if TYPE_CHECKING:
     from tidelog.console.web.sign_in import SignIn

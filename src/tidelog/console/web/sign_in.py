@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-from tidelog.console.access.guesses import Buckets, network_of
 from tidelog.console.access.users import Users
 from tidelog.console.oidc.provider import Provider
 from tidelog.console.oidc.settings import CALLBACK, is_safe_url
 from tidelog.console.oidc.tickets import Tickets
 from tidelog.console.web.limits import Gate
+from tidelog.http.guesses import Buckets, network_of
 from tidelog.model.errors import ConfigError
 
 MOST_AT_A_TIME: Final = 16

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import isfinite
 from typing import Any, Protocol, cast
 
 from tidelog.registry.errors import InvalidSchema
+from tidelog.registry.formats.tagging import Tagged
 from tidelog.registry.model import AVRO, JSON, PROTOBUF
 
 _MODULES = {AVRO: "avro.schema_format", JSON: "json_schema.schema_format", PROTOBUF: "protobuf.schema_format"}
@@ -59,6 +60,9 @@ class Format(Protocol):
 
     def compare(self, reader: Document, writer: Document, *, lenient: bool) -> list[Difference]:
         """Why ``reader`` cannot read all data of ``writer``; empty when it can. ``lenient``: by the policy LENIENT."""
+
+    def tagged(self, document: Document) -> Iterable[Tagged]:
+        """The records and fields with tags. InvalidSchema."""
 
     def formatted(self, document: Document, form: str) -> str:
         """The text in the form that a client asks for by ``format=``. InvalidSchema for a form that there is not."""

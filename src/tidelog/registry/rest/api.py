@@ -37,4 +37,4 @@ class Api:
         outcome = self.find(request).answer()
         for key, value in outcome.records:
             self._state.replay(key, value)
-        return outcome.answer
+        return outcome.value

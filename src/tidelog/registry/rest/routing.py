@@ -18,6 +18,8 @@ from tidelog.registry.reading import context_in
 from tidelog.registry.rest.requests import Request
 
 Serve = Callable[..., Outcome]
+_PARSED = frozenset({"format", "findTags"})
+"""Parameters for which a schema is parsed that is only read."""
 _CONTEXT = re.compile(r"/contexts/([^/]+)(/.*)")
 
 
@@ -55,7 +57,7 @@ class Call:
     @property
     def heavy(self) -> bool:
         """Whether it parses schemas. What only reads does, if it asks for a form of them."""
-        return self.route.heavy and (self.route.method != "GET" or "format" in self.request.query)
+        return self.route.heavy and (self.route.method != "GET" or not _PARSED.isdisjoint(self.request.query))
 
     def answer(self) -> Outcome:
         """Serve it. RegistryError."""

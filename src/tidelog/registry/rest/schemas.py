@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.registry import deleting, reading
 from tidelog.registry.guid import guid_of
 from tidelog.registry.model import KINDS, Schema, Version
-from tidelog.registry.outcome import Outcome
+from tidelog.registry.outcome import Listed, Outcome
 from tidelog.registry.records import content
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.rest.routing import Route
@@ -41,21 +41,29 @@ class Schemas:
         ]
 
     def list_schemas(self, request: Request) -> Outcome:
+        prefix = prefix_of(request)
+        aliases = reading.aliases(self._state, prefix) if request.flag("aliases") else {}
         found = reading.all_versions(
             self._state,
-            prefix_of(request),
+            prefix,
             deleted=request.flag("deleted"),
             latest_only=request.flag("latestOnly"),
             rule_type=request.text("ruleType"),
+            besides=aliases,
         )
-        return Outcome([self._parts.described(each) for each in request.page(found, cap=MAX_LISTED)])
+
+        def described(version: Version) -> dict[str, Any]:
+            names = aliases.get(version.subject)
+            return self._parts.described(version) | ({"aliases": names} if names else {})
+
+        return Outcome(Listed(request.page(found, cap=MAX_LISTED), described))
 
     def list_types(self, request: Request) -> Outcome:
         return Outcome(list(KINDS))
 
     def get_schema(self, request: Request, id: str) -> Outcome:
         context, schema, place = reading.by_id(self._state, int(id), request.text("subject"), request.context)
-        answer = self._content(context, schema, request)
+        answer = self._content(context, schema, request) | self._parts.more(request, schema, context)
         if place is not None:
             answer |= {"subject": place.subject, "version": place.number}
         answer["guid"] = guid_of(schema)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidelog.registry import deleting, reading
 from tidelog.registry.guid import guid_of
 from tidelog.registry.levels import resolve_alias
 from tidelog.registry.library import Library
-from tidelog.registry.model import ALL_CONTEXTS, DEFAULT_CONTEXT, Version, context_of, qualified
+from tidelog.registry.model import ALL_CONTEXTS, DEFAULT_CONTEXT, Schema, Version, context_of, qualified
 from tidelog.registry.outcome import Outcome
+from tidelog.registry.records import content
 from tidelog.registry.registering import Registering
 from tidelog.registry.rest.requests import Request, integer, version_number
 from tidelog.registry.rest.routing import Route
 from tidelog.registry.state import State
+
+QUALIFIED = "qualified"
+"""The form of references whose subjects name their context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ class Parts:
             "guid": guid_of(version.schema),
         }
         return about | self.registering.content(version, form) | ({"deleted": True} if version.deleted else {})
+
+    def more(self, request: Request, schema: Schema, context: str) -> dict[str, Any]:
+        """What the parameters ``findTags`` and ``referenceFormat`` ask for besides, or otherwise."""
+        found: dict[str, Any] = {}
+        wanted = {tag for each in request.query.get("findTags", ()) for tag in each.split(",")}
+        tags = self.library.tagged(schema, context, wanted) if wanted else []
+        if tags:
+            found["schemaTags"] = tags
+        if schema.references and context != DEFAULT_CONTEXT and request.text("referenceFormat") == QUALIFIED:
+            subjects = [replace(each, subject=qualified(context, each.subject)) for each in schema.references]
+            found["references"] = content(replace(schema, references=tuple(subjects)))["references"]
+        return found
 
 
 class Subjects:
@@ -99,7 +115,9 @@ class Subjects:
         return reading.version(self._state, subject, version_number(version), deleted=request.flag("deleted"))
 
     def get_version(self, request: Request, subject: str, version: str) -> Outcome:
-        return Outcome(self._parts.described(self._version(request, subject, version), request.text("format")))
+        found = self._version(request, subject, version)
+        answer = self._parts.described(found, request.text("format"))
+        return Outcome(answer | self._parts.more(request, found.schema, context_of(found.subject)))
 
     def get_text(self, request: Request, subject: str, version: str) -> Outcome:
         found = self._version(request, subject, version)

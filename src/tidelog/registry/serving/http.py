@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,13 +15,14 @@ from urllib.parse import parse_qsl
 from tidelog.registry import errors
 from tidelog.registry.errors import RegistryError
 from tidelog.registry.model import compact
+from tidelog.registry.outcome import Listed
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.requests import Request
 from tidelog.registry.serving.forwarding import Forwarding
 from tidelog.registry.serving.leading import Leading
 from tidelog.registry.serving.local import Local
+from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
-from tidelog.registry.serving.users import User, Users
 
 log = logging.getLogger(__name__)
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -30,8 +31,8 @@ BODIES = (*ANSWERS, "application/octet-stream")
 BODY_S = 30.0
 """How long a client may take for a body."""
 MAX_PARAMETERS = 100
-MAX_PROOFS = 2
-"""Passwords that are looked at together: each takes a thread, and wrong ones come from anyone."""
+PART_BYTES = 64 << 10
+"""Of a long list: what is made of it before a client takes it."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -40,31 +41,30 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``body`` empty with 204."""
+    """``body`` is empty with 204, and in parts for a long list."""
 
     status: int
-    body: bytes
+    body: bytes | Iterator[bytes]
     content_type: str = V1
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Application:
-    """``users`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone. ``local``: what
+    """``logins`` None: everyone may do everything. ``max_body``: bytes. ``leading`` None: this registry is alone. ``local``: what
     guards a registry without login."""
 
     def __init__(
         self,
         api: Api,
         node: RegistryNode,
-        users: Users | None,
+        logins: Logins | None,
         max_body: int,
         leading: Leading | None = None,
         forwarding: Forwarding | None = None,
         local: Local | None = None,
     ) -> None:
-        self._api, self._node, self._users, self._max_body = api, node, users, max_body
+        self._api, self._node, self._logins, self._max_body = api, node, logins, max_body
         self._leading, self._forwarding, self._local = leading, forwarding, local
-        self._proofs = asyncio.Semaphore(MAX_PROOFS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3, HTTP only."""
@@ -72,13 +72,21 @@ class Application:
             return
         headers = _headers(scope["headers"])
         reply = await self._reply(scope, headers, receive)
-        sent = [(b"content-type", reply.content_type.encode()), (b"content-length", str(len(reply.body)).encode())]
+        sent = [(b"content-type", reply.content_type.encode())]
+        if isinstance(reply.body, bytes):
+            sent.append((b"content-length", str(len(reply.body)).encode()))
         request_id = headers.get(b"x-request-id")
         if request_id is not None and len(request_id) <= 200:
             sent.append((b"x-request-id", request_id))
         status = {"type": "http.response.start", "status": reply.status, "headers": [*sent, *reply.headers]}
         await send(status)
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
+        if isinstance(reply.body, bytes):
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
+            return
+        for part in reply.body if scope["method"] != "HEAD" else ():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await asyncio.sleep(0)  # a connection that takes all at once holds up no other request
+        await send({"type": "http.response.body", "body": b""})
 
     async def _reply(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Reply:
         content_type = V1
@@ -87,7 +95,7 @@ class Application:
             if self._local is not None:
                 self._local.check(headers)
             call = self._api.find(_request(scope, headers))
-            await self._admit(headers, writes=call.route.writes)
+            await self._admit(scope, headers, writes=call.route.writes)
             if call.route.method in ("POST", "PUT"):
                 _check_type(headers.get(b"content-type", b"").decode("latin-1"))
             body = await self._body(headers, receive)
@@ -101,6 +109,8 @@ class Application:
             return _refusal(RegistryError(500, 50001, "The registry failed; its log says why."), content_type)
         if answer is None:
             return Reply(204, b"", content_type)
+        if isinstance(answer, Listed):
+            return Reply(200, _parts(answer), content_type)
         return Reply(200, answer if isinstance(answer, bytes) else compact(answer).encode(), content_type)
 
     async def _forwarded(self, scope: Scope, headers: dict[bytes, bytes], body: bytes) -> Reply | None:
@@ -115,20 +125,16 @@ class Application:
         answer = await self._forwarding.send(leader, scope["method"], target, headers, body)
         return Reply(answer.status, answer.body, answer.content_type)
 
-    async def _admit(self, headers: dict[bytes, bytes], *, writes: bool) -> None:
-        """401 and 403 for those who may not."""
-        if self._users is None:
+    async def _admit(self, scope: Scope, headers: dict[bytes, bytes], *, writes: bool) -> None:
+        """401 and 403 for those who may not, 429 and 503 for those who have to wait."""
+        if self._logins is None:
             return
-        header = headers.get(b"authorization", b"")
-        user = self._users.known(header) or (await self._proved(self._users, header) if header else None)
+        address = (scope.get("client") or ("",))[0]
+        user = await self._logins.admitted(headers.get(b"authorization", b""), address)
         if user is None:
             raise RegistryError(401, 401, "This registry needs the name and password of a user.")
         if writes and not user.may_write:
             raise RegistryError(403, 40301, f"User {user.name} may read, and not write.")
-
-    async def _proved(self, users: Users, header: bytes) -> User | None:
-        async with self._proofs:
-            return users.known(header) or await asyncio.to_thread(users.admitted, header)
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         """The whole body; 413 before more than the limit is kept."""
@@ -158,6 +164,19 @@ class Application:
         return RegistryError(413, 413, f"A body has at most {self._max_body} bytes.")
 
 
+def _parts(listed: Listed) -> Iterator[bytes]:
+    """The JSON of a list, in parts of at least PART_BYTES."""
+    part = bytearray(b"[")
+    for number, each in enumerate(listed):
+        if number:
+            part += b","
+        part += compact(each).encode()
+        if len(part) >= PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part + b"]")
+
+
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return {name.lower(): value for name, value in pairs}
 
@@ -182,8 +201,9 @@ def _raw_path(scope: Scope) -> str:
 def _refusal(refused: RegistryError, content_type: str) -> Reply:
     body = compact({"error_code": refused.code, "message": refused.message}).encode("utf-8", "backslashreplace")
     login = ((b"www-authenticate", b'Basic realm="schema registry", charset="UTF-8"'),) if refused.status == 401 else ()
-    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413) else ()
-    return Reply(refused.status, body, content_type, (*login, *closing))
+    closing = ((b"connection", b"close"),) if refused.status in (401, 408, 413, 429, 503) else ()
+    waiting = ((b"retry-after", str(refused.retry_after_s).encode()),) if refused.retry_after_s else ()
+    return Reply(refused.status, body, content_type, (*login, *closing, *waiting))
 
 
 def _negotiated(accept: str) -> str:

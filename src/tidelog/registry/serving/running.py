@@ -27,6 +27,7 @@ from tidelog.registry.serving.http import Application
 from tidelog.registry.serving.leading import Leading
 from tidelog.registry.serving.local import Local
 from tidelog.registry.serving.log import SchemaLog
+from tidelog.registry.serving.logins import Logins
 from tidelog.registry.serving.node import RegistryNode
 from tidelog.registry.serving.replaying import Replaying
 from tidelog.registry.serving.users import Users
@@ -115,12 +116,13 @@ class Registry:
             leading = Leading(member, options.group, _identity(options, listener), node, loop.time)
             node.write_only_while(leading.leads)
             tasks = [loop.create_task(replaying.run())]
+            logins = None if options.users is None else Logins(options.users, _now_ms)
             try:
                 await node.catch_up()  # before it joins the group, which may take a while: what is there can be read at once
                 tasks.append(loop.create_task(leading.run()))
                 api = Api(state, options.rules, About(cluster_id, __version__, options.group))
                 application = Application(
-                    api, node, options.users, _max_body(options.rules), leading, Forwarding(options.authority), _local(options)
+                    api, node, logins, _max_body(options.rules), leading, Forwarding(options.authority), _local(options)
                 )
                 on_ready(cluster_id)
                 await self._serve(application, listener, tasks)
@@ -129,6 +131,8 @@ class Registry:
                     task.cancel()
                 await asyncio.wait(tasks)
                 await leading.leave()
+                if logins is not None:
+                    logins.close()
                 for task in tasks:
                     if not task.cancelled():
                         task.result()  # why it stopped, if it was not told to

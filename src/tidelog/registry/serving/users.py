@@ -58,8 +58,20 @@ def parse_users(text: str) -> dict[str, User]:
     return found
 
 
+def credentials(header: bytes) -> tuple[str, str] | None:
+    """Name and password in an Authorization header of the scheme Basic; None for another header."""
+    scheme, _, encoded = header[:_LONGEST].partition(b" ")
+    if scheme.lower() != b"basic":
+        return None
+    try:
+        name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+        return (name.decode(), password.decode()) if colon else None
+    except (binascii.Error, ValueError):
+        return None
+
+
 class Users:
-    """``admitted`` is slow for a proof that it sees first; call it in a thread."""
+    """``checked`` is slow, and may be called in any thread; the rest belongs to one."""
 
     def __init__(self, users: dict[str, User]) -> None:
         self._users = users
@@ -69,25 +81,24 @@ class Users:
 
     def known(self, header: bytes) -> User | None:
         """The user of an Authorization header that was right before."""
-        return self._right.get(self._digest(header)) if len(header) <= _LONGEST else None
+        return self._right.get(self.digest(header)) if len(header) <= _LONGEST else None
 
-    def admitted(self, header: bytes) -> User | None:
+    def checked(self, header: bytes) -> User | None:
         """The user of an Authorization header; None for a wrong one. It takes as long for an unknown name."""
-        scheme, _, encoded = header[:_LONGEST].partition(b" ")
-        if scheme.lower() != b"basic":
+        given = credentials(header)
+        if given is None:
             return None
-        try:
-            name, _, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-            user, given = self._users.get(name.decode()), password.decode()
-        except (binascii.Error, ValueError):
-            return None
-        right = passwords.is_right(given, self._stranger if user is None else user.password_hash)
-        if user is None or not right:
-            return None
-        self._right[self._digest(header)] = user
+        name, password = given
+        user = self._users.get(name)
+        right = passwords.is_right(password, self._stranger if user is None else user.password_hash)
+        return user if right else None
+
+    def remember(self, header: bytes, user: User) -> None:
+        """Let ``known`` find the user of a header that was right."""
+        self._right[self.digest(header)] = user
         while len(self._right) > _KEPT:
             self._right.popitem(last=False)
-        return user
 
-    def _digest(self, header: bytes) -> bytes:
+    def digest(self, header: bytes) -> bytes:
+        """What stands for a header in memory."""
         return hmac.digest(self._key, header, "sha256")

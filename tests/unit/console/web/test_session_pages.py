@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.unit.console.web.browser import PASSWORD, Browser, console, users
-from tidelog.console.access.guesses import ADDRESS_BURST, FREE_FAILURES
+from tidelog.http.guesses import ADDRESS_BURST, FREE_FAILURES
 
 NOWHERE = "127.0.0.1:1"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 from collections.abc import MutableMapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,9 +16,11 @@ from tidelog.http.passwords import hashed
 from tidelog.registry.registering import Rules
 from tidelog.registry.rest.api import Api
 from tidelog.registry.rest.schemas import About
-from tidelog.registry.serving.http import MAX_PROOFS, V1, Application
+from tidelog.registry.serving import http, logins
+from tidelog.registry.serving.http import V1, Application
 from tidelog.registry.serving.local import Local
-from tidelog.registry.serving.users import READ, WRITE, User, Users, parse_users
+from tidelog.registry.serving.logins import Logins
+from tidelog.registry.serving.users import READ, WRITE, Users, parse_users
 from tidelog.registry.state import State
 
 MAX_BODY = 200
@@ -38,10 +40,13 @@ class Memory:
 
 
 class Site:
+    """Each login that is checked comes an hour after the last."""
+
     def __init__(self, users: Users | None = None, local: Local | None = None) -> None:
         state = State()
         self.api = Api(state, Rules(), About("c", "1"))
-        self._application = Application(self.api, Memory(state), users, MAX_BODY, local=local)  # type: ignore[arg-type]
+        checking = None if users is None else Logins(users, count(0, 4_000_000).__next__)
+        self._application = Application(self.api, Memory(state), checking, MAX_BODY, local=local)  # type: ignore[arg-type]
 
     def __call__(
         self, method: str, target: str, body: bytes | list[bytes] = b"", headers: dict[str, str] | None = None
@@ -70,8 +75,11 @@ class Site:
             "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
         }
         asyncio.run(self._application(scope, receive, send))
-        start, content = sent
-        return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, content["body"]
+        start, *contents = sent
+        assert [each.get("more_body", False) for each in contents] == [True] * (len(contents) - 1) + [False]
+        self.parts = len(contents)
+        content = b"".join(each["body"] for each in contents)
+        return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, content
 
 
 REGISTER = "/subjects/s/versions"
@@ -193,37 +201,22 @@ def test_a_page_of_another_site_registers_nothing() -> None:
     assert site("GET", "/subjects", headers={"Host": "localhost:8081"})[::2] == (200, b"[]")
 
 
-class Slow(Users):
-    """Counts the proofs that are looked at together."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self._at_once = 0
-        self.most = 0
-
-    def admitted(self, header: bytes) -> User | None:
-        self._at_once += 1
-        self.most = max(self.most, self._at_once)
-        time.sleep(0.01)
-        self._at_once -= 1
-        return None
+def test_a_login_for_which_there_is_no_room_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "MAX_WAITING", 0)
+    status, headers, body = Site(users())("GET", "/subjects", headers=_login("ann", "ann1"))
+    assert (status, headers["connection"], json.loads(body)["error_code"]) == (503, "close", 503)
 
 
-def test_many_wrong_passwords_take_few_threads() -> None:
-    users = Slow()
-
-    async def flood() -> None:
-        application = Application(Api(State(), Rules(), About("c", "1")), None, users, MAX_BODY)  # type: ignore[arg-type]
-
-        async def ask() -> None:
-            async def send(message: MutableMapping[str, Any]) -> None:
-                assert message.get("status", 401) == 401
-
-            headers = [(b"authorization", b"Basic YTpi")]
-            scope = {"type": "http", "method": "GET", "path": "/subjects", "query_string": b"", "headers": headers}
-            await application(scope, None, send)  # type: ignore[arg-type]
-
-        await asyncio.gather(*(ask() for _ in range(20)))
-
-    asyncio.run(flood())
-    assert users.most == MAX_PROOFS
+def test_a_long_list_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    for number in range(5):
+        site("POST", f"/subjects/s{number}/versions", BODY)
+    whole = site("GET", "/schemas")
+    assert "content-length" not in whole[1]
+    assert site.parts == 2
+    monkeypatch.setattr(http, "PART_BYTES", 100)
+    assert site("GET", "/schemas") == whole
+    assert site.parts > 3
+    assert [each["subject"] for each in json.loads(whole[2])] == [f"s{number}" for number in range(5)]
+    assert site("HEAD", "/schemas")[2] == b""
+    assert json.loads(site("GET", "/schemas?subjectPrefix=none")[2]) == []

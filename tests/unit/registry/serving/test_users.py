@@ -23,10 +23,12 @@ def test_the_right_password_admits_and_is_known_afterwards() -> None:
     users = Users(parse_users(LINE))
     right = header("ann:secret")
     assert users.known(right) is None
-    assert users.admitted(right) is not None
-    assert users.known(right) is not None
+    user = users.checked(right)
+    assert user is not None
+    users.remember(right, user)
+    assert users.known(right) is user
     for wrong in ("ann:", "ann:Secret", "eve:secret", ":secret", "ann"):
-        assert users.admitted(header(wrong)) is None
+        assert users.checked(header(wrong)) is None
         assert users.known(header(wrong)) is None
 
 

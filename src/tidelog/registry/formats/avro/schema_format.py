@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats import Difference, Document
+from tidelog.registry.formats.avro import tags
 from tidelog.registry.formats.avro.parsing import parse
 from tidelog.registry.formats.avro.printing import print_type
 from tidelog.registry.formats.avro.resolution import differences
 from tidelog.registry.formats.avro.types import Type
+from tidelog.registry.formats.tagging import Tagged
 
 RESOLVED = "resolved"
 
@@ -30,6 +34,11 @@ def formatted(document: Document, form: str) -> str:
     if form != RESOLVED:
         raise InvalidSchema(f"AVRO has no format {form!r}; it has {RESOLVED}")
     return print_type(_type(document))
+
+
+def tagged(document: Document) -> Iterable[Tagged]:
+    """See ``Format.tagged``."""
+    return tags.tagged(_type(document))
 
 
 def _type(document: Document) -> Type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -11,8 +12,10 @@ from jsonschema.validators import validator_for
 
 from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats import Difference, Document
+from tidelog.registry.formats.json_schema import tags
 from tidelog.registry.formats.json_schema.comparing import differences
 from tidelog.registry.formats.json_schema.documents import Pool, load
+from tidelog.registry.formats.tagging import Tagged
 from tidelog.registry.model import compact
 
 MAX_MIXED = 1000
@@ -76,6 +79,11 @@ def _is_mixed(key: str, found: Any) -> bool:
 def compare(reader: Document, writer: Document, *, lenient: bool) -> list[Difference]:
     """See ``Format.compare``."""
     return differences(Pool(reader), Pool(writer), lenient=lenient)
+
+
+def tagged(document: Document) -> Iterable[Tagged]:
+    """See ``Format.tagged``."""
+    return tags.tagged(load(document.text))
 
 
 def formatted(document: Document, form: str) -> str:

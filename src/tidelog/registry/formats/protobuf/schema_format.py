@@ -14,11 +14,13 @@ from google.protobuf.message import DecodeError
 
 from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats import Difference, Document
+from tidelog.registry.formats.protobuf import tags
 from tidelog.registry.formats.protobuf.built_in import built_in
 from tidelog.registry.formats.protobuf.comparing import differences
 from tidelog.registry.formats.protobuf.parsing import parse
 from tidelog.registry.formats.protobuf.printing import print_file
 from tidelog.registry.formats.protobuf.resolving import Symbols, normalized, resolve
+from tidelog.registry.formats.tagging import Tagged
 
 SERIALIZED = "serialized"
 _OWN_NAME = "this schema.proto"
@@ -54,6 +56,11 @@ def formatted(document: Document, form: str) -> str:
     if form != SERIALIZED:
         raise InvalidSchema(f"PROTOBUF has no format {form!r}; it has {SERIALIZED}")
     return base64.b64encode(_read(document)[0].SerializeToString(deterministic=True)).decode()
+
+
+def tagged(document: Document) -> Iterable[Tagged]:
+    """See ``Format.tagged``."""
+    return tags.tagged(_read(document)[0])
 
 
 def _read(document: Document) -> tuple[FileDescriptorProto, dict[str, FileDescriptorProto]]:

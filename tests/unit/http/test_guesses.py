@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.console.access import guesses
-from tidelog.console.access.guesses import (
+from tidelog.http import guesses
+from tidelog.http.guesses import (
     ADDRESS_BURST,
     ADDRESS_REFILL_MS,
     FORGOTTEN_MS,
