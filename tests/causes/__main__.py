@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.causes.scenarios import SCENARIOS, Scenario
+from tests.causes.scenario import Scenario
+from tests.causes.scenarios import SCENARIOS
 from tests.causes.scene import Scene
+from tests.causes.stages import STAGES, Stage
 from tests.causes.table import NOT_MADE, page
-from tests.unit.cli.running_node import running_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Outcome:
         return what, self.scenario.made, "yes" if self.wrong is None else f"no: {self.wrong}", "; ".join(self.evidence)
 
 
-def run(scenario: Scenario, servers: str) -> Outcome:
-    scene = Scene(servers, scenario.name)
+def run(scenario: Scenario, stage: Stage) -> Outcome:
+    scene = Scene(stage.servers, scenario.name, stage.endpoints, stage.cluster)
     try:
         answer = scenario.make(scene)
     except Exception as error:  # the other scenarios go on
@@ -46,17 +47,18 @@ def run(scenario: Scenario, servers: str) -> Outcome:
 
 
 def run_all(chosen: list[Scenario]) -> list[Outcome]:
-    """On one broker; each has a topic and a group of its own."""
-    outcomes = []
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running_node(Path(directory), **{"group.initial.rebalance.delay.ms": "0"}) as servers,
-    ):
-        for scenario in chosen:
-            outcome = run(scenario, servers)
-            print(f"{scenario.name}: {' | '.join(outcome.row())}", flush=True)
-            outcomes.append(outcome)
-    return outcomes
+    """On one stage after the other; each scenario has a topic and a group of its own. Outcomes in the order of the scenarios."""
+    outcomes = {}
+    for name, opened in STAGES.items():
+        mine = [each for each in chosen if each.stage == name]
+        if not mine:
+            continue
+        with tempfile.TemporaryDirectory() as directory, opened(Path(directory)) as stage:
+            for scenario in mine:
+                outcome = run(scenario, stage)
+                print(f"{scenario.name}: {' | '.join(outcome.row())}", flush=True)
+                outcomes[scenario.name] = outcome
+    return [outcomes[each.name] for each in chosen]
 
 
 def main() -> int:

@@ -4,48 +4,15 @@ was answered."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from tests.causes.cluster_scenarios import CLUSTER_SCENARIOS
+from tests.causes.scenario import Answer, Scenario
 from tests.causes.scene import WAIT_S, Scene
+from tests.causes.share_scenarios import SHARE_SCENARIOS
+from tests.causes.streams_scenarios import STREAMS_SCENARIOS
 from tidelog.console.group_facts import Sample
-
-Answer = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """``cause`` is what has to be named as primary, or None for no alarm. ``note`` is what has to be named as no fault."""
-
-    name: str
-    made: str
-    make: Callable[[Scene], Answer]
-    cause: str | None
-    evidence: str = ""
-    """A part of the evidence."""
-    note: str | None = None
-    fast: bool = False
-    """Runs in the ordinary tests."""
-    beside: str | None = None
-    """What has to be named after the primary cause: a pair of causes made at once."""
-
-    def judge(self, answer: Answer) -> str | None:
-        """What is wrong with the answer, or None."""
-        primary, notes = answer["primary"], {each["cause"]: each for each in answer["notes"]}
-        named = None if primary is None else primary["cause"]
-        if named != self.cause:
-            return f"{named or 'no alarm'} was named, not {self.cause or 'no alarm'}"
-        contributing = [each["cause"] for each in answer["contributing"]]
-        if self.beside is not None and self.beside not in contributing:
-            return f"{self.beside} is not among the contributing causes {contributing}"
-        if self.note is not None and self.note not in notes:
-            return f"{self.note} is not among the notes {sorted(notes)}"
-        shown = primary if primary is not None else notes.get(self.note or "")
-        if self.evidence and (shown is None or self.evidence not in "; ".join(shown["evidence"])):
-            return f"the evidence lacks {self.evidence!r}"
-        return None
 
 
 def stable(members: int) -> Callable[[Sample], bool]:
@@ -241,7 +208,7 @@ def removed_under_min_isr(scene: Scene) -> Answer:
     return scene.why()
 
 
-SCENARIOS = (
+CONSUMER_SCENARIOS = (
     Scenario("no-members", "3 of 10 records read, then the consumer closed", stopped, "G1", "7 records behind", fast=True),
     Scenario(
         "rebalance", "a member that does not poll, another one that joins", rebalance_without_end, "G3", "PreparingRebalance"
@@ -278,3 +245,5 @@ SCENARIOS = (
         "pair-p2-p5", "records removed and under min ISR", removed_under_min_isr, "P2", "min.insync.replicas 2", beside="P5"
     ),
 )
+
+SCENARIOS = (*CONSUMER_SCENARIOS, *CLUSTER_SCENARIOS, *SHARE_SCENARIOS, *STREAMS_SCENARIOS)

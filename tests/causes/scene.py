@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -19,7 +19,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.node.cluster import Cluster
 from tidelog.cli.admin_session import AdminSession
+from tidelog.client.admin.configs import alter
+from tidelog.client.admin.results import ResourceType as ConfigOf
 from tidelog.client.calls import Call
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import Sample
@@ -33,22 +36,44 @@ FOUND, NOTHING = 3, 0
 class Scene:
     """Closed with its clients by ``close``."""
 
-    def __init__(self, servers: str, name: str) -> None:
+    def __init__(self, servers: str, name: str, endpoints: Sequence[str] = (), cluster: Cluster | None = None) -> None:
         self.servers = servers
+        self.endpoints = endpoints
+        """Pages of the nodes, for a diagnosis that needs them."""
+        self._cluster = cluster
         self.topic = f"{name}-topic"
         self.group = f"{name}-group"
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._consumers: list[Consumer] = []
+        self._workers: list[ShareConsumer] = []
         self._producer: Producer | None = None
 
     def close(self) -> None:
-        for consumer in self._consumers:
-            consumer.close()
+        for member in (*self._consumers, *self._workers):
+            member.close()
         self._consumers.clear()
+        self._workers.clear()
 
-    def create(self, partitions: int = 1, **settings: str) -> None:
+    @property
+    def cluster(self) -> Cluster:
+        """Of scenarios on several nodes."""
+        assert self._cluster is not None
+        return self._cluster
+
+    def create(self, partitions: int = 1, on: Sequence[int] = (), **settings: str) -> None:
+        """``on``: the brokers with the replicas of the one partition."""
         config = {key.replace("_", "."): value for key, value in settings.items()}
-        self.admin.create_topics([NewTopic(self.topic, partitions, 1, config=config)])[self.topic].result(WAIT_S)
+        where: dict[str, Any] = {"replica_assignment": [list(on)]} if on else {"replication_factor": 1}
+        self.admin.create_topics([NewTopic(self.topic, partitions, config=config, **where)])[self.topic].result(WAIT_S)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The broker that leads the partition."""
+        return int(self.admin.list_topics(timeout=WAIT_S).topics[topic].partitions[partition].leader)
+
+    def coordinator(self) -> int:
+        """The broker that coordinates the group."""
+        with AdminSession(self.servers) as session:
+            return session.coordinator(self.group)[0]
 
     def produce(self, count: int) -> None:
         if self._producer is None:
@@ -98,6 +123,42 @@ class Scene:
         (done,) = consumer.commit(offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False)
         assert done.error is None
 
+    def worker(self, topic: str | None = None, **settings: Any) -> ShareConsumer:
+        """A member of the share group that acknowledges each record itself."""
+        own = {key.replace("_", "."): value for key, value in settings.items()}
+        worker = ShareConsumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": self.group,
+                "client.id": "app",
+                "share.acknowledgement.mode": "explicit",
+                "log_level": 3,
+                **own,
+            }
+        )
+        self._workers.append(worker)
+        worker.subscribe([topic or self.topic])
+        return worker
+
+    def dismiss(self, worker: ShareConsumer) -> None:
+        """The worker leaves."""
+        self._workers.remove(worker)
+        worker.close()
+
+    def got(self, worker: ShareConsumer) -> list[Message]:
+        """The next records that the worker is given. TimeoutError: none within ``WAIT_S``."""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            if messages := list(worker.poll(timeout=1)):
+                return messages
+        raise TimeoutError(f"{self.group}: no record came")
+
+    def share_settings(self, **settings: str) -> None:
+        """Settings of the share group, from the earliest record on."""
+        wanted = {"share.auto.offset.reset": "earliest", **{f"share.{key.replace('_', '.')}": settings[key] for key in settings}}
+        with AdminSession(self.servers) as session:
+            session.run(alter(ConfigOf.GROUP, self.group, wanted))
+
     def store(self, offset: int) -> None:
         """An offset of a group without members."""
         wanted = ConsumerGroupTopicPartitions(self.group, [TopicPartition(self.topic, 0, offset)])
@@ -115,7 +176,7 @@ class Scene:
         (future,) = self.admin.delete_records([TopicPartition(self.topic, 0, offset)]).values()
         future.result(WAIT_S)
 
-    def until(self, reached: Callable[[Sample], bool], *polled: Consumer) -> None:
+    def until(self, reached: Callable[[Sample], bool], *polled: Consumer | ShareConsumer) -> None:
         """Polls these members until the group looks so. TimeoutError: it does not within ``WAIT_S``."""
         deadline = time.monotonic() + WAIT_S
         with AdminSession(self.servers) as session:
@@ -130,6 +191,7 @@ class Scene:
     def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
         """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""
         command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
+        command += [word for endpoint in self.endpoints for word in ("--endpoint", endpoint)]
         with subprocess.Popen(
             [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:

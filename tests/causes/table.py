@@ -13,9 +13,7 @@ NOT_MADE: Final[dict[str, str]] = {
     "G6 fenced static id": NOT_DIAGNOSED + "; the refused member gets the error, the coordinator keeps no list of refusals",
     "G9 denied": NOT_DIAGNOSED
     + "; no request tells what the authorizer denied to another user. By the code it looks like G8; not tried",
-    "G10 coordinator": NOT_STAGED + ": with offsets.topic.replication.factor=3 one broker still answered",
     "G11 commits refused": NOT_DIAGNOSED + "; by the code it is shown as G4; not tried, since commits do not come",
-    "P1 leaderless": NOT_STAGED + ": it takes a second node that is stopped",
     "P3 high watermark behind the end": NOT_DIAGNOSED + "; only followers learn a log's end",
     "P6 will be lost": NOT_DIAGNOSED,
     "P7 other history": NOT_DIAGNOSED,
@@ -26,15 +24,6 @@ NOT_MADE: Final[dict[str, str]] = {
     "R3 throttled": NOT_DIAGNOSED + "; its list of what is not visible says where to look",
     "R4 broker busy or cold reads": NOT_DIAGNOSED,
     "R6 paused": NOT_DIAGNOSED + "; by the code it is shown as G4; not tried, and its list of what is not visible says so",
-    "R7 cannot reach the leader": NOT_DIAGNOSED,
-    "S1 locks used up": SHARE,
-    "S2 redelivery": SHARE,
-    "S3 lock too short": SHARE,
-    "S4 head blocked": SHARE,
-    "S5 state not there": SHARE,
-    "S6 begins at latest": SHARE,
-    "S7 limits": SHARE,
-    "T1 streams not ready": "`tidelog why` refuses streams groups by name",
 }
 """The causes of the console's list that no scenario makes, each with the reason."""
 

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.causes.scenarios import SCENARIOS, Scenario
+from tests.causes.scenario import Scenario
+from tests.causes.scenarios import SCENARIOS
 from tests.causes.scene import Scene
-from tests.unit.cli.running_node import running_node
+from tests.causes.stages import NODE, STAGES, Stage
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_node(Path(tmp_path_factory.mktemp("causes")), **{"group.initial.rebalance.delay.ms": "0"}) as servers:
-        yield servers
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with STAGES[NODE](Path(tmp_path_factory.mktemp("causes"))) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if each.fast], ids=lambda each: each.name)
-def test_the_cause_is_named(broker: str, scenario: Scenario) -> None:
-    scene = Scene(broker, scenario.name)
+def test_the_cause_is_named(stage: Stage, scenario: Scenario) -> None:
+    assert scenario.stage == NODE
+    scene = Scene(stage.servers, scenario.name, stage.endpoints)
     try:
         assert scenario.judge(scenario.make(scene)) is None
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -299,10 +300,21 @@ def test_a_group_that_is_not_there_is_an_error(world: World) -> None:
     assert "a topic of their subscription exists" in result.stderr
 
 
-def test_a_share_group_is_named_as_one(world: World) -> None:
+def test_a_share_group_with_a_silent_worker_begins_at_latest(world: World) -> None:
+    world.create()
+    world.produce(3)
     member = ShareGroupHeartbeatRequest(group_id=world.group, member_id="m", member_epoch=0, subscribed_topic_names=[world.topic])
     with AdminSession(world.servers) as session:
         assert session.ask(member, Coordinator(world.group)).error_code == 0
+
+        def initialized() -> bool:
+            found = session.run(sample(world.group, 0))
+            return all(part.share is not None and part.share.initialized for part in found.partitions.values())
+
+        deadline = time.monotonic() + 30
+        while not initialized():
+            assert time.monotonic() < deadline
     result = why(world)
-    assert result.exit_code == 1
-    assert f"{world.group} is a group of type share" in result.stderr
+    assert result.exit_code == 3, result.output
+    assert "Cause (S6)" in result.output and f"{world.topic}-0: offsets 0 to 3" in result.output
+    assert "name their pages with --endpoint" in result.output

@@ -16,7 +16,6 @@ import { Offsets } from "./offsets";
 import { Why, WhyLine } from "./why";
 
 /** Groups whose verdict the server gives. */
-const diagnosed = (group: Group): boolean => group.type === "classic" || group.type === "consumer";
 
 export function GroupPage({ cluster, group, tab }: { cluster: string; group: string; tab: string }) {
   useTitle(groupName(group));
@@ -27,7 +26,7 @@ export function GroupPage({ cluster, group, tab }: { cluster: string; group: str
     ["", "Lag"],
     ["members", `Members${data ? ` (${data.members.length})` : ""}`],
     ...(data && data.streams !== null ? [["topology", "Topology"]] : []),
-    ...(data && !diagnosed(data) ? [] : [["why", "Why"]]),
+    ["why", "Why"],
   ] as [string, string][];
   return (
     <div class="filled">
@@ -99,7 +98,7 @@ function Tab({ cluster, group, tab, onForget }: { cluster: string; group: Group;
     case "topology":
       return <Topology cluster={cluster} group={group} />;
     case "why":
-      return diagnosed(group) ? <Why cluster={cluster} group={group.id} /> : <Empty title={`There is no verdict on ${group.type} groups yet`}>Lag and members show what is known.</Empty>;
+      return <Why cluster={cluster} group={group.id} />;
     default:
       return <Empty title="This group has no such page">Choose one of the tabs above.</Empty>;
   }
@@ -109,7 +108,7 @@ function Lag({ cluster, group, onForget }: { cluster: string; group: Group; onFo
   const points = useMemo(() => group.history.filter((point) => point.lag !== null).map((point) => [Number(point.at_ms) / 1000, Number(point.lag)] as const), [group.history]);
   return (
     <>
-      {diagnosed(group) && <WhyLine cluster={cluster} group={group.id} to={toGroup(cluster, group.id, "why")} />}
+      <WhyLine cluster={cluster} group={group.id} to={toGroup(cluster, group.id, "why")} />
       <div class="lag">
         <Chart label="Lag in records" points={points} />
         <Rates group={group} />

@@ -1,4 +1,4 @@
-"""The causes for which a consumer group makes no progress, in the order in which they count, each decided from its evidence
+"""The causes for which a group makes no progress, in the order in which they count, each decided from its evidence
 alone.
 
 A cause higher up explains those below it: a partition without a leader also has a consumer that does not advance. So the first
@@ -12,9 +12,21 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.client.calls import Partition
-from tidelog.console.group_facts import EMPTY, REBALANCING, GroupFacts
-from tidelog.console.offset_causes import held, never_commits, out_of_range, pending, slower, stands
+from tidelog.console.group_facts import EMPTY, REBALANCING, SHARE, STREAMS, GroupFacts
+from tidelog.console.offset_causes import held, never_commits, out_of_range, pending, share_held, slower, stands
 from tidelog.console.quoting import word
+from tidelog.console.share_causes import (
+    begins_at_latest,
+    full_group,
+    head_blocked,
+    locks_time_out,
+    locks_used_up,
+    near_the_limit,
+    nothing_finished,
+    share_rate,
+    state_missing,
+)
+from tidelog.console.streams_causes import not_ready
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.console.wording import SHOWN, count, each_line, named, numbers, partitions_text
 
@@ -25,7 +37,7 @@ def diagnose(facts: GroupFacts) -> Verdict:
     """The verdict on a group."""
     findings: list[Finding] = []
     fine: list[str] = []
-    for check, what in CHECKS:
+    for check, what in checks_for(facts.last.protocol):
         found = check(facts)
         if found is not None:
             findings.append(found)
@@ -43,8 +55,22 @@ def diagnose(facts: GroupFacts) -> Verdict:
         tuple(alarms[1:3]),
         tuple(each for each in findings if not each.alarm),
         tuple(fine),
-        UNSEEN,
+        unseen(facts),
     )
+
+
+def checks_for(protocol: str) -> tuple[tuple[Check, str], ...]:
+    """The causes of a type of group."""
+    return SHARE_CHECKS if protocol == SHARE else STREAMS_CHECKS if protocol == STREAMS else CHECKS
+
+
+def unseen(facts: GroupFacts) -> tuple[str, ...]:
+    """What was not looked at, because no request or no page that was read tells it."""
+    last = facts.last
+    if last.protocol != SHARE:
+        return (*UNSEEN, *last.unread)
+    seen = all(part.share.leader_seen for part in last.partitions.values() if part.share is not None)
+    return (*(() if seen else (WINDOWS,)), WORKERS, UNSEEN[1], *last.unread)
 
 
 # -- the coordinator and the partitions -------------------------------------------------------------------------------------
@@ -64,10 +90,12 @@ def _coordinator(facts: GroupFacts) -> Finding | None:
             "without DESCRIBE on the topic sees the same.",
             "tidelog broker-api-versions",
         )
+    down = facts.last.leaderless_offsets
+    lost = (f"partitions of __consumer_offsets without a leader: {numbers(down[:SHOWN])}",) if down else ()
     return Finding(
         "G10",
         "the group's coordinator does not answer",
-        (f"{error}, for {facts.seconds:.0f} s",),
+        (f"{error}, for {facts.seconds:.0f} s", *lost),
         "The partition of __consumer_offsets that holds the group has no leader that works, or its leader is loading. "
         "Members can neither join nor commit until it has one.",
         "tidelog topics --describe --topic __consumer_offsets --unavailable-partitions",
@@ -86,6 +114,20 @@ def _leaderless(facts: GroupFacts) -> Finding | None:
         f"Start {f'broker {brokers[0]}' if len(brokers) == 1 else f'one of the brokers {numbers(brokers)}'}: one that was in "
         "sync leads at once. An unclean election loses what only others have.",
         "tidelog topics --describe --unavailable-partitions",
+    )
+
+
+def _unreachable(facts: GroupFacts) -> Finding | None:
+    found = {at: part for at, part in facts.last.partitions.items() if part.unreachable and facts.before(at).unreachable}
+    if not found:
+        return None
+    return Finding(
+        "R7",
+        f"the leader of {count(found, 'partition')} cannot be reached at its advertised address",
+        each_line(found, lambda part: f"broker {part.leader}: {part.unreachable}"),
+        "Seen from here, and clients get the same address: correct advertised.listeners of that broker, or what is between "
+        "it and the clients. A broker that died a moment ago looks the same until another one leads.",
+        "tidelog broker-api-versions",
     )
 
 
@@ -128,11 +170,16 @@ def _no_members(facts: GroupFacts) -> Finding | None:
     if last.members or last.state != EMPTY or not last.protocol_type:
         return None
     lag = sum(each.lag for each in last.partitions.values())
+    what, kept = (
+        ("start", "A share group never expires.")
+        if last.protocol == SHARE
+        else ("committed", "Offsets of an empty group are removed after offsets.retention.minutes.")
+    )
     return Finding(
         "G1",
         "the group has no members",
-        (f"state {last.state}, {count(last.partitions, 'partition')} with committed offsets, {lag} records behind",),
-        "Start the application. Offsets of an empty group are removed after offsets.retention.minutes.",
+        (f"state {last.state}, {count(last.partitions, 'partition')} with {what} offsets, {lag} records behind",),
+        f"Start the application. {kept}",
         alarm=lag > 0,
     )
 
@@ -232,6 +279,7 @@ def _deleted_topic(facts: GroupFacts) -> Finding | None:
 CHECKS: Final[tuple[tuple[Check, str], ...]] = (
     (_coordinator, "the coordinator answers"),
     (_leaderless, "each partition has a leader"),
+    (_unreachable, "each leader can be reached from here"),
     (_under_min_isr, "each partition has min.insync.replicas"),
     (_manual, "the coordinator knows the consumers"),
     (_no_members, "the group has members, or nothing to read"),
@@ -248,11 +296,33 @@ CHECKS: Final[tuple[tuple[Check, str], ...]] = (
     (slower, "reading keeps up with writing"),
 )
 """Each cause, in the order of docs/internals/diagnosis.md, and what is fine when it was not found."""
+STREAMS_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
+    *CHECKS[:4],
+    (not_ready, "the topology has its topics, and each member runs it"),
+    *CHECKS[4:],
+)
+SHARE_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
+    *CHECKS[:4],
+    (state_missing, "the state of the share group can be stored"),
+    (_no_members, "the group has members, or nothing to read"),
+    (full_group, "further workers may join"),
+    (_missing_topic, "each topic of the subscription exists"),
+    (begins_at_latest, "the group began before the records, or has finished some"),
+    (share_held, "no transaction holds back what is to be delivered"),
+    (locks_used_up, "no window is full"),
+    (locks_time_out, "no locks time out"),
+    (near_the_limit, "no first record is near the limit of deliveries"),
+    (head_blocked, "no record holds back a start offset"),
+    (nothing_finished, "each partition with a lag moves"),
+    (share_rate, "the group keeps up with writing"),
+)
 UNSEEN: Final = (
     "whether a consumer polls, pauses partitions, or fails to decode a record: its own log says so",
     "ACL denials of the members: their log or the audit of the brokers says so",
     "throttling by quotas: the brokers' metrics say so (tidelog top, kafka_server_fetch_throttle_time)",
 )
+WORKERS: Final = "what a worker does with the records that it has: its own log says so"
+WINDOWS: Final = "who holds records and what is in flight: only the partitions' leaders know; name their pages with --endpoint"
 
 
 def _advanced(facts: GroupFacts) -> list[Partition]:

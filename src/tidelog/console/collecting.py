@@ -1,42 +1,30 @@
-"""Collects the facts of a consumer group through Kafka's protocol, from any cluster: the calls of one sample.
+"""Collects the facts of a group through Kafka's protocol, from any cluster: the calls of one sample.
 
 Committed offsets are read before the ends, so that no lag is negative because a consumer was quicker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from tidelog.client.admin import groups, transactions
-from tidelog.client.admin.configs import describe as describe_configs
+from tidelog.client.admin import groups
 from tidelog.client.admin.groups import DEAD, assigned
-from tidelog.client.admin.results import ResourceType
-from tidelog.client.admin.topics import check, list_offsets
+from tidelog.client.admin.topics import check
 from tidelog.client.admin.topics import topics as topics_call
-from tidelog.client.calls import Ask, Call, Coordinator, Node, Partition
+from tidelog.client.calls import Ask, Call, Coordinator, Partition
 from tidelog.client.connection import UnsupportedByBroker
-from tidelog.console.group_facts import HeldBy, MemberFacts, PartitionFacts, Sample
+from tidelog.client.failures import NoConnection
+from tidelog.console.group_facts import SHARE, STREAMS, MemberFacts, Sample
+from tidelog.console.partition_collecting import topics_of, with_offsets, without_markers
+from tidelog.console.share_collecting import share_sample
+from tidelog.console.streams_collecting import streams_group
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
-from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from tidelog.model.ports import Buffer
 from tidelog.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tidelog.protocol.messages.describe_groups import DescribeGroupsRequest
-from tidelog.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from tidelog.records.batch import CorruptBatch, iter_headers
 
-READ_COMMITTED: Final = 1
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-MIN_ISR: Final = "min.insync.replicas"
-OTHER_TYPES: Final = ("share", "streams")
-MOST_MARKERS: Final = 8
-"""A longer lag is not looked at: it has records."""
-MOST_LOOKED_AT: Final = 50
-"""Partitions."""
-MARKER_BYTES: Final = 16_384
 _COORDINATOR_ERRORS: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -44,44 +32,53 @@ _SCHEMA_BYTES: Final = 2
 
 
 def sample(group_id: str, now_ms: int) -> Call[Sample]:
-    """One sample. KafkaError: GROUP_ID_NOT_FOUND when there is no such group, or an error that is none of the coordinator's."""
+    """One sample of a group of any type. KafkaError: GROUP_ID_NOT_FOUND when there is no such group, or an error that is none of
+    the coordinator's. NoConnection: no broker answers at all."""
+    try:
+        return (yield from _sample(group_id, now_ms))
+    except KafkaError as error:
+        if error.code not in _COORDINATOR_ERRORS:
+            raise
+        return (yield from _without_coordinator(Sample(now_ms, coordinator_error=error.code.name)))
+    except NoConnection as problem:
+        return (yield from _without_coordinator(Sample(now_ms, coordinator_error=str(problem), out_of_reach=True)))
+
+
+def _without_coordinator(found: Sample) -> Call[Sample]:
+    """With what is wrong with the topic of the coordinators."""
+    (topic,) = yield from topics_call([OFFSETS_TOPIC])
+    gone = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    down = tuple(sorted(part.partition_index for part in topic.partitions if part.leader_id < 0))
+    return replace(found, no_offsets_topic=gone, leaderless_offsets=down)
+
+
+def _sample(group_id: str, now_ms: int) -> Call[Sample]:
     try:
         found = yield from _group(group_id, now_ms)
-        settled = yield from groups.committed(group_id)
-        offsets = yield from groups.committed(group_id, stable=False)
     except KafkaError as error:
-        if error.code in _COORDINATOR_ERRORS:
-            (topic,) = yield from topics_call([OFFSETS_TOPIC])
-            gone = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return Sample(now_ms, coordinator_error=error.code.name, no_offsets_topic=gone)
-        if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
-            yield from _refuse(group_id)
-        raise
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        kind = yield from _kind(group_id)
+        if kind == SHARE:
+            return (yield from share_sample(group_id, now_ms))
+        found = yield from streams_group(group_id, now_ms)
+    settled = yield from groups.committed(group_id)
+    offsets = yield from groups.committed(group_id, stable=False)
     wanted = {name for member in found.members for name in member.subscription}
+    if found.streams is not None:
+        wanted |= {*found.streams.sources, *found.streams.internal}
     read = {at for member in found.members for at in member.assignment | (member.target or frozenset())}
-    names = sorted(wanted | {topic for topic, _ in (*offsets, *read)})
-    described = (yield from topics_call(names)) if names else []
-    missing = frozenset(topic.name or "" for topic in described if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    everything = (yield from topics_call(None)) if missing else []
-    partitions: dict[Partition, PartitionFacts] = {}
-    for topic in described:
-        if topic.error_code != ErrorCode.NONE or not topic.name:
-            continue
-        least = yield from _min_isr(topic.name)
-        for part in topic.partitions:
-            at = (topic.name, part.partition_index)
-            if at in offsets or at in read:
-                partitions[at] = PartitionFacts(part.leader_id, tuple(part.replica_nodes), tuple(part.isr_nodes), least)
+    there = yield from topics_of(wanted | {topic for topic, _ in (*offsets, *read)}, {*offsets, *read})
     partitions = {
         at: replace(part, committed=offsets[at].offset, pending=at not in settled) if at in offsets else part
-        for at, part in partitions.items()
+        for at, part in there.partitions.items()
     }
-    ids = {topic.name or "": topic.topic_id for topic in described}
     return replace(
         found,
-        partitions=(yield from _without_markers((yield from _with_offsets(partitions)), ids)),
-        missing_topics=missing,
-        topics=frozenset(topic.name or "" for topic in everything),
+        partitions=(yield from without_markers((yield from with_offsets(partitions)), there.ids)),
+        missing_topics=there.missing,
+        topics=there.all_names,
+        counts=there.counts,
     )
 
 
@@ -109,12 +106,12 @@ def _group(group_id: str, now_ms: int) -> Call[Sample]:
     )
 
 
-def _refuse(group_id: str) -> Call[None]:
-    """KafkaError: GROUP_ID_NOT_FOUND with what there is, or may be, instead of a consumer group."""
+def _kind(group_id: str) -> Call[str]:
+    """The type of a group that is no consumer group. KafkaError: GROUP_ID_NOT_FOUND with what there may be instead."""
     for each in (yield from groups.list_all()):
         kind = each.group_type.lower()
-        if each.group_id == group_id and kind in OTHER_TYPES:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is a group of type {kind}, not a consumer group.")
+        if each.group_id == group_id and kind in (SHARE, STREAMS):
+            return kind
     raise KafkaError(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"Group {group_id} not found: no consumer has joined with this group.id, and it has no offsets. librdkafka's consumers "
@@ -165,116 +162,3 @@ def subscribed(data: bytes) -> frozenset[str]:
     except ProtocolViolation:
         return frozenset()
     return frozenset(decoded.topics)
-
-
-# -- partitions -------------------------------------------------------------------------------------------------------------
-
-
-def _min_isr(topic: str) -> Call[int]:
-    """1 where the configuration may not be read."""
-    try:
-        found = yield from describe_configs(ResourceType.TOPIC, topic, [MIN_ISR])
-    except KafkaError:
-        return 1
-    entry = found.get(MIN_ISR)
-    return 1 if entry is None or not entry.value else int(entry.value)
-
-
-def _with_offsets(partitions: Mapping[Partition, PartitionFacts]) -> Call[dict[Partition, PartitionFacts]]:
-    led = [at for at, part in partitions.items() if part.leader >= 0]
-    if not led:
-        return dict(partitions)
-    starts = yield from list_offsets(dict.fromkeys(led, EARLIEST_TIMESTAMP))
-    stable = yield from list_offsets(dict.fromkeys(led, LATEST_TIMESTAMP), READ_COMMITTED)
-    ends = yield from list_offsets(dict.fromkeys(led, LATEST_TIMESTAMP))
-    found = {
-        at: replace(part, start=_offset(starts, at), stable=_offset(stable, at), end=_offset(ends, at))
-        for at, part in partitions.items()
-    }
-    held = [at for at, part in found.items() if part.stable is not None and part.end is not None and part.stable < part.end]
-    holders = (yield from _holders({at: found[at] for at in held})) if held else {}
-    return {at: replace(part, held_by=holders.get(at)) for at, part in found.items()}
-
-
-def _without_markers(
-    partitions: Mapping[Partition, PartitionFacts], ids: Mapping[str, bytes]
-) -> Call[dict[Partition, PartitionFacts]]:
-    """Says where a short lag is one of markers alone: a program that commits the offset behind its last record stays before the
-    marker of that transaction."""
-    found = dict(partitions)
-    short = [
-        at for at, part in partitions.items() if part.leader >= 0 and 0 < part.lag <= MOST_MARKERS and part.stable == part.end
-    ]
-    for at in sorted(short)[:MOST_LOOKED_AT]:
-        try:
-            only = yield from _only_markers(at, partitions[at], ids.get(at[0], b""))
-        except (KafkaError, UnsupportedByBroker):
-            break  # it takes READ on the topic, which one who may describe a group need not have
-        found[at] = replace(partitions[at], only_markers=only)
-    return found
-
-
-def _only_markers(at: Partition, part: PartitionFacts, topic_id: bytes) -> Call[bool]:
-    wanted = FetchPartition(partition=at[1], fetch_offset=part.committed or 0, partition_max_bytes=MARKER_BYTES)
-    topic = FetchTopic(topic=at[0], topic_id=topic_id, partitions=[wanted])
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MARKER_BYTES, topics=[topic])
-    answer = yield Ask(request, Node(part.leader), code_of=lambda answer: int(answer.error_code))
-    check(answer.error_code)
-    (got,) = (each for topic in answer.responses for each in topic.partitions)
-    check(got.error_code)
-    return markers_alone(got.records or b"", part.committed or 0, part.end or 0)
-
-
-def markers_alone(records: Buffer, begin: int, end: int) -> bool:
-    """Whether these batches have all offsets from ``begin`` to ``end``, and none of them a record for a consumer."""
-    next_offset = begin
-    try:
-        for header in iter_headers(records):
-            if header.last_offset < begin:
-                continue
-            if header.records_count and not header.is_control:
-                return False
-            next_offset = header.next_offset
-    except CorruptBatch:
-        pass  # a batch that did not fit, or is older than version 2
-    return next_offset >= end
-
-
-def _offset(answers: Mapping[Partition, Any], at: Partition) -> int | None:
-    answer = answers.get(at)
-    return None if answer is None or answer.error_code != ErrorCode.NONE else int(answer.offset)
-
-
-def _holders(held: Mapping[Partition, PartitionFacts]) -> Call[dict[Partition, HeldBy]]:
-    """The transactions at the last stable offsets; empty where the brokers do not tell."""
-    try:
-        producers: dict[Partition, int | None] = {}
-        for at, part in held.items():
-            producers[at] = yield from _producer_at(at, part)
-        ids = sorted({each for each in producers.values() if each is not None})
-        listed = (yield from transactions.list_all(producer_ids=ids)) if ids else []
-        names = {each.producer_id: each.transactional_id for each in listed}
-        described = {}
-        for known_id, name in names.items():
-            described[known_id] = yield from transactions.describe(name)
-    except (KafkaError, UnsupportedByBroker):
-        return {}
-    found: dict[Partition, HeldBy] = {}
-    for at, producer_id in producers.items():
-        if producer_id is None:
-            continue
-        known = described.get(producer_id)
-        # A transaction that its coordinator has for other partitions only is not this one.
-        if known is None or at not in known.partitions:
-            found[at] = HeldBy(producer_id)
-        else:
-            found[at] = HeldBy(producer_id, known.transactional_id, known.state, known.started_ms, known.timeout_ms)
-    return found
-
-
-def _producer_at(at: Partition, part: PartitionFacts) -> Call[int | None]:
-    request = DescribeProducersRequest(topics=[TopicRequest(name=at[0], partition_indexes=[at[1]])])
-    response = yield Ask(request, Node(part.leader))
-    found = response.topics[0].partitions[0]
-    check(found.error_code, found.error_message)
-    return next((each.producer_id for each in found.active_producers if each.current_txn_start_offset == part.stable), None)

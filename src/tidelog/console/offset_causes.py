@@ -67,6 +67,12 @@ def held(facts: GroupFacts) -> Finding | None:
     )
 
 
+def share_held(facts: GroupFacts) -> Finding | None:
+    """``held`` for a share group that reads committed records."""
+    limits = facts.last.limits
+    return held(facts) if limits is not None and limits.committed_only else None
+
+
 def _is_held(part: PartitionFacts, before: PartitionFacts) -> bool:
     """Whether a reader of committed records waits there. One that has gone past the last stable offset does not read so; where
     that offset moves, transactions end, and the next one is open."""

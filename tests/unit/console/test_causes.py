@@ -29,6 +29,20 @@ def test_g10_says_why_there_is_no_coordinator_at_all() -> None:
     assert "offsets.topic.replication.factor" in verdict.primary.advice
 
 
+def test_g10_names_the_partitions_that_are_down() -> None:
+    verdict = diagnose(facts(SAMPLE, Sample(0, coordinator_error="COORDINATOR_NOT_AVAILABLE", leaderless_offsets=(4, 7))))
+    assert verdict.primary is not None
+    assert verdict.primary.evidence[1] == "partitions of __consumer_offsets without a leader: 4, 7"
+
+
+def test_r7_is_a_leader_that_cannot_be_reached_at_both_looks() -> None:
+    away = with_partition(unreachable="10.0.0.9:1 refused", start=None, stable=None, end=None)
+    verdict = diagnose(facts(away))
+    assert verdict.primary is not None
+    assert (verdict.primary.cause, verdict.primary.evidence) == ("R7", ("orders-0: broker 1: 10.0.0.9:1 refused",))
+    assert cause(diagnose(facts(SAMPLE, away))) is None
+
+
 def test_p1_names_the_brokers_to_start() -> None:
     verdict = diagnose(facts(with_partition(leader=-1, in_sync=(), start=None, stable=None, end=None)))
     assert verdict.primary is not None

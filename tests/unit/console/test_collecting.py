@@ -5,18 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tidelog.client.calls import Ask
-from tidelog.console.collecting import markers_alone, sample, subscribed
+from tidelog.client.failures import NoConnection
+from tidelog.console.collecting import sample, subscribed
 from tidelog.console.group_facts import Sample
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
-from tidelog.records.builder import RecordData, build_batch
-from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
-
-RECORD = bytes(build_batch([RecordData(None, b"x")], base_offset=10))
-MARKERS = b"".join(
-    bytes(end_txn_marker_batch(EndTxnMarker(True, 0), producer_id=7, producer_epoch=0, timestamp_ms=0, base_offset=offset))
-    for offset in (11, 12)
+from tidelog.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
 )
 
 
@@ -35,14 +33,6 @@ def test_bytes_of_another_protocol_name_no_topic() -> None:
     assert subscribed(b"") == subscribed(b"\0") == subscribed(b"\0\1\xff\xff\xff\x7f") == frozenset()
 
 
-def test_a_lag_is_of_markers_alone_when_they_reach_the_end() -> None:
-    assert markers_alone(RECORD + MARKERS, 11, 13), "a Fetch gives the whole batch before them, too"
-    assert not markers_alone(RECORD + MARKERS, 10, 13)
-    assert not markers_alone(MARKERS, 11, 14)
-    assert not markers_alone(MARKERS[:-1], 11, 13)
-    assert not markers_alone(b"", 11, 13)
-
-
 @pytest.mark.parametrize(("code", "missing"), [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True), (ErrorCode.NONE, False)])
 def test_a_coordinator_that_refuses_may_have_no_topic(code: ErrorCode, missing: bool) -> None:
     call = sample("g", 7)
@@ -54,3 +44,18 @@ def test_a_coordinator_that_refuses_may_have_no_topic(code: ErrorCode, missing: 
     with pytest.raises(StopIteration) as end:
         call.send(MetadataResponse(topics=[MetadataResponseTopic(error_code=code, name="__consumer_offsets")]))
     assert end.value.value == Sample(7, coordinator_error="COORDINATOR_NOT_AVAILABLE", no_offsets_topic=missing)
+
+
+def test_a_coordinator_without_a_connection_is_a_finding_while_others_answer() -> None:
+    call = sample("g", 7)
+    next(call)
+    asked = call.throw(NoConnection("10.0.0.1:9 cannot be reached"))
+    assert isinstance(asked, Ask) and isinstance(asked.request, MetadataRequest)
+    parts = [
+        MetadataResponsePartition(partition_index=4, leader_id=-1),
+        MetadataResponsePartition(partition_index=5, leader_id=1),
+    ]
+    with pytest.raises(StopIteration) as end:
+        call.send(MetadataResponse(topics=[MetadataResponseTopic(name="__consumer_offsets", partitions=parts)]))
+    found = end.value.value
+    assert (found.coordinator_error, found.out_of_reach, found.leaderless_offsets) == ("10.0.0.1:9 cannot be reached", True, (4,))

@@ -67,18 +67,30 @@ class Reader:
         query = urlencode({"group": group, "topic": topic, "partition": partition, "offset": offset})
         return self._read(f"{url_of(endpoint)}/share-record?{query}")
 
+    def metrics(self, endpoint: str) -> str:
+        """The page of metrics of a node. CommandFailed as ``read``."""
+        url = url_of(endpoint).removesuffix("/facts") + "/metrics"
+        body = self._body(url)
+        if len(body) > LARGEST_PAGE:
+            raise CommandFailed(f"{url} has more than {LARGEST_PAGE} bytes.")
+        return body.decode("utf-8", "replace")
+
     def _read(self, url: str) -> list[Page]:
+        return _pages(url, self._body(url))
+
+    def _body(self, url: str) -> bytes:
+        """At most one byte more than the largest page."""
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context), _NoRedirect()
         )
         try:
             with opener.open(urllib.request.Request(url, headers=self._headers), timeout=TIMEOUT_S) as answer:
-                body = answer.read(LARGEST_PAGE + 1)
+                body: bytes = answer.read(LARGEST_PAGE + 1)
         except urllib.error.HTTPError as problem:
             raise CommandFailed(_refused(url, problem.code, problem.read(1000).decode("utf-8", "replace").strip())) from None
         except (OSError, ValueError) as problem:
             raise CommandFailed(_unreachable(url, getattr(problem, "reason", problem))) from None
-        return _pages(url, body)
+        return body
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -1,4 +1,4 @@
-"""``tidelog why GROUP``: why a consumer group makes no progress, of any Kafka cluster. It asks twice and compares.
+"""``tidelog why GROUP``: why a group makes no progress, of any Kafka cluster. It asks twice and compares.
 
 Exit codes: 0 when nothing is wrong, 1 when the cluster could not be asked, 2 for wrong flags, 3 when a cause was found.
 """
@@ -14,11 +14,12 @@ from dataclasses import replace
 import click
 
 from tidelog.cli import refusal
-from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.cli.connection_options import FILE, bootstrap_option, command_config_option
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.model.printable import printable
 
 STUCK = 3
+ENDPOINT_VARIABLE = "TIDELOG_ENDPOINT"
 PATIENCE_MS = 10_000
 """How long a coordinator may fail to answer until that is the finding: longer than one takes to move to another broker."""
 
@@ -34,26 +35,57 @@ PATIENCE_MS = 10_000
     show_default=True,
     help="The time between the two looks: longer than the group's commit interval, whose default is 5.",
 )
+@click.option(
+    "--endpoint",
+    "endpoints",
+    multiple=True,
+    metavar="HOST:PORT|URL",
+    envvar=ENDPOINT_VARIABLE,
+    help="tidelog.http.listener of a node; once for each node. Nodes know what no request of Kafka's protocol tells: who holds "
+    f"records of a share group, who is throttled, how busy they are. [{ENDPOINT_VARIABLE}; none without]",
+)
+@click.option("--token-file", type=FILE, help="A file with a token that the nodes accept.")
+@click.option("--user-file", type=FILE, help="A file with a line name:password that the nodes accept.")
+@click.option("--ca-file", type=FILE, help="PEM with the authority of the nodes' certificates, for https.")
+@click.option("--cert-file", type=FILE, help="PEM with a certificate and its key, where the nodes ask for one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
-def command(group: str, bootstrap_server: str | None, command_config: str | None, seconds: float, as_json: bool) -> None:
-    """Say why a consumer group is stuck: one cause with its evidence and a command that helps, then what is fine.
+def command(
+    group: str,
+    bootstrap_server: str | None,
+    command_config: str | None,
+    seconds: float,
+    endpoints: tuple[str, ...],
+    token_file: str | None,
+    user_file: str | None,
+    ca_file: str | None,
+    cert_file: str | None,
+    as_json: bool,
+) -> None:
+    """Say why a group of consumers, share consumers or Kafka Streams is stuck: one cause with its evidence and a command that
+    helps, then what is fine.
 
     It only reads. Exit code 0: nothing is wrong; 3: a cause was found.
     """
     from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.facts.endpoint import Access, Reader
+    from tidelog.cli.node_pages import with_pages
     from tidelog.console.causes import diagnose
     from tidelog.console.collecting import sample
-    from tidelog.console.group_facts import GroupFacts
+    from tidelog.console.group_facts import GroupFacts, Sample
 
     with (
         refusal.one_line("Error: "),
         AdminSession(refusal.required(bootstrap_server), command_config, patience_ms=PATIENCE_MS) as session,
     ):
-        began = _now_ms()
-        first = session.run(sample(group, began))
-        if first.coordinator_error is None:
+        reader = Reader(Access(token_file, user_file, ca_file, cert_file))
+
+        def look() -> Sample:
+            return with_pages(session.run(sample(group, _now_ms())), group, endpoints, reader)
+
+        first = look()
+        if first.coordinator_error is None or first.out_of_reach:
             time.sleep(seconds)
-            last = session.run(sample(group, _now_ms()))
+            last = look()
         else:
             last = replace(first, at_ms=_now_ms())  # it was asked again and again already
         verdict = diagnose(GroupFacts(group, first, last))

@@ -217,11 +217,9 @@ def _topology(state: GroupState) -> Mapping[str, Any]:
 async def why(context: Context) -> dict[str, Any]:
     """The verdict of ``tidelog why``: the group is looked at twice, some seconds apart."""
     cluster, group_id = context.cluster, context.query["id"]
-    kind = await kind_of(cluster, group_id)
-    if kind in (SHARE, STREAMS):
-        raise Problem(400, f"{group_id} is a group of type {kind}: there is no diagnosis of those yet")
+    await kind_of(cluster, group_id)
     first = await cluster.run(sample(group_id, context.state.now_ms()))
-    if first.coordinator_error is None:
+    if first.coordinator_error is None or first.out_of_reach:
         await asyncio.sleep(context.query["seconds"])
         last = await cluster.run(sample(group_id, context.state.now_ms()))
     else:

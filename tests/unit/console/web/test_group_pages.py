@@ -82,14 +82,16 @@ def test_a_user_sees_only_granted_groups(broker: Broker) -> None:
     console(broker.bootstrap_servers, job, users=users(olga=["orders"]))
 
 
-def test_a_share_group_has_its_own_offsets_and_no_diagnosis(broker: Broker) -> None:
+def test_a_share_group_has_its_own_offsets_and_a_diagnosis(broker: Broker) -> None:
     async def job(browser: Browser) -> None:
         async with AdminClient(broker.bootstrap_servers) as admin:
             await admin.share_groups.alter_offsets("workers", {("orders", 0): 1})
         group = (await browser.get("clusters/main/group", id="workers")).data
         assert group["type"] == "share"
         assert [(row["topic"], row["committed"]) for row in group["offsets"]] == [("orders", "1")]
-        assert (await browser.get("clusters/main/group/why", id="workers", seconds="1")).status == 400
+        verdict = (await browser.get("clusters/main/group/why", id="workers", seconds="1")).data
+        assert (verdict["state"], verdict["primary"]["cause"], verdict["lag"]) == ("Empty", "G1", "2")
+        assert any("who holds records" in each for each in verdict["not_visible"])
 
     console(broker.bootstrap_servers, job)
 

@@ -1,0 +1,83 @@
+"""Where scenarios play: nodes with the settings that they need. Each stage is opened once, for all its scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop.nodes import free_ports
+from tests.node.cluster import Cluster
+from tests.unit.cli.running_node import running_node
+
+NODE: Final = "node"
+CLUSTER: Final = "three nodes"
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
+"""Kafka's names; short times, and as many replicas as there are nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Running nodes. ``endpoints``: their pages."""
+
+    servers: str
+    endpoints: Sequence[str]
+    cluster: Cluster | None = None
+
+
+def one_node(**settings: str) -> Callable[[Path], AbstractContextManager[Stage]]:
+    """A stage of one node, with more settings (``_`` for ``.``)."""
+
+    @contextmanager
+    def opened(directory: Path) -> Iterator[Stage]:
+        (port,) = free_ports(1)
+        own = {name.replace("_", "."): value for name, value in settings.items()}
+        page = f"127.0.0.1:{port}"
+        with running_node(directory, **{**SETTINGS, "tidelog.http.listener": page, **own}) as servers:
+            yield Stage(servers, [page])
+
+    return opened
+
+
+@contextmanager
+def three_nodes(directory: Path) -> Iterator[Stage]:
+    """Processes, so that one can be stopped. Topics of offsets and of share states have one replica."""
+    properties = {
+        **SETTINGS,
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "3",
+        "share.coordinator.state.topic.num.partitions": "1",
+    }
+    with PagedCluster(directory, 3, properties=properties) as cluster:
+        yield Stage(cluster.bootstrap, list(cluster.pages.values()), cluster)
+
+
+class PagedCluster(Cluster):
+    """Each node serves its pages."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        self.pages: dict[int, str] = {}
+        super().__init__(*args, **named)
+        self.pages = {each: f"127.0.0.1:{port}" for each, port in zip(self.ids, free_ports(len(self.ids)), strict=True)}
+
+    def settings(self, node_id: int) -> dict[str, str]:
+        return {**super().settings(node_id), "tidelog.http.listener": self.pages[node_id]}
+
+
+STAGES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Stage]]]] = {
+    NODE: one_node(),
+    "two workers": one_node(group_share_max_size="2"),
+    CLUSTER: three_nodes,
+}
