@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 from tests.unit.console.web.browser import PASSWORD, Browser, console, users
 from tidelog.console.access.guesses import ADDRESS_BURST, FREE_FAILURES
+from tidelog.console.web.context import PROOFS
 
 NOWHERE = "127.0.0.1:1"
 
@@ -97,3 +100,11 @@ def test_a_filter_is_checked_as_it_is_typed() -> None:
         assert (found["ok"], found["at"]) == (False, 4)
 
     console(NOWHERE, job)
+
+
+def test_many_log_ins_at_once_wait_for_their_turn() -> None:
+    async def job(browser: Browser) -> None:
+        tries = [browser.login(name, "wrong") for name in map(str, range(3 * PROOFS))]
+        assert {each.status for each in await asyncio.gather(*tries)} == {401}
+
+    console(NOWHERE, job, users=users(vic=["viewer"]))
