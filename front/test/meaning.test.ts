@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { OffsetRow } from "../src/lib/contract";
-import { entityText, limitText, placeValue, remark, settingsOf } from "../src/lib/meaning";
+import type { Group, OffsetRow } from "../src/lib/contract";
+import { entityText, limitText, mayForget, placesOf, placeValue, remark, settingsOf } from "../src/lib/meaning";
 import { inOrder } from "../src/lib/order";
 
 const row = (more: Partial<OffsetRow>): OffsetRow => ({ topic: "t", partition: 0, committed: "10", start: "0", end: "20", stable: "20", lag: "10", member: null, error: null, ...more });
@@ -29,6 +29,21 @@ test("places without a value send null, incomplete ones nothing", () => {
   assert.equal(placeValue("shift", "-100"), "-100");
   assert.equal(placeValue("shift", "+5"), "5");
   assert.equal(placeValue("time", ""), undefined);
+});
+
+test("offsets of share groups are moved to no number", () => {
+  const ids = (type: string): string[] => placesOf(type).map(([id]) => id);
+  assert.deepEqual(ids("share"), ["earliest", "latest", "time"]);
+  for (const type of ["classic", "consumer", "streams"]) assert.deepEqual(ids(type), ["earliest", "latest", "time", "offset", "shift"]);
+});
+
+test("offsets are removed from groups of every type, by those who may change them", () => {
+  const group = (type: string, change: boolean, offsets: Group["offsets"]): boolean => mayForget({ type, may: { view: true, payload: true, change }, offsets });
+  for (const type of ["classic", "consumer", "share", "streams"]) {
+    assert.equal(group(type, true, [row({})]), true);
+    assert.equal(group(type, false, [row({})]), false);
+    assert.equal(group(type, true, []), false);
+  }
 });
 
 test("quotas are in words and units", () => {

@@ -10,8 +10,10 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -246,6 +248,19 @@ def test_a_login_and_tls(servers: str, tmp_path: Path) -> None:
         with pytest.raises(SchemaRegistryError) as refused:
             client_of(process, **trusted, **{"basic.auth.user.info": "ann:coffee"}).get_subjects()
         assert refused.value.http_status_code == 401
+
+
+def test_the_answer_to_a_body_that_is_too_large_arrives_and_the_connection_goes_on(running: RegistryProcess) -> None:
+    address = urlsplit(running.url)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=60)
+    for _ in range(3):
+        connection.request("POST", "/subjects/s/versions", b"x" * (64 << 20))  # sends all of it before it reads
+        with connection.getresponse() as answer:
+            assert (answer.status, json.load(answer)["error_code"]) == (413, 413)
+        connection.request("GET", "/subjects")
+        with connection.getresponse() as answer:
+            assert (answer.status, json.load(answer)) == (200, [])
+    connection.close()
 
 
 def test_a_topic_that_would_lose_schemas_is_refused(servers: str) -> None:

@@ -1,6 +1,6 @@
 /** What numbers and texts of single pages mean. Pure. */
 
-import type { OffsetRow, Quota } from "./contract";
+import type { Group, OffsetRow, Quota } from "./contract";
 import { bytes, integer } from "./format";
 
 /** What the numbers of a partition mean, where they say more than its lag. */
@@ -35,6 +35,18 @@ export const PLACES = [
 ] as const;
 
 export type Place = (typeof PLACES)[number][0];
+
+const OF_SHARE_GROUPS: readonly Place[] = ["earliest", "latest", "time"];
+
+/** Where offsets of a group of this type can be moved: the API refuses numbers for share groups. */
+export function placesOf(type: string): readonly (typeof PLACES)[number][] {
+  return type === "share" ? PLACES.filter(([id]) => OF_SHARE_GROUPS.includes(id)) : PLACES;
+}
+
+/** Whether the page offers to remove offsets of a topic: from groups of every type. */
+export function mayForget(group: Pick<Group, "type" | "may" | "offsets">): boolean {
+  return group.may.change && group.offsets.length > 0;
+}
 
 /** The value that goes with a place, null where it needs none, undefined while it is incomplete. */
 export function placeValue(place: Place, text: string): string | null | undefined {

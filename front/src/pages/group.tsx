@@ -6,6 +6,7 @@ import type { Assignment, Group, Member } from "../lib/contract";
 import { duration, rate } from "../lib/format";
 import { useTitle } from "../lib/hooks";
 import { toBroker, toGroup, toSection, toTopic } from "../lib/links";
+import { mayForget } from "../lib/meaning";
 import { useRead } from "../lib/reading";
 import { Action, Amount, AsOf, Copy, Empty, Fact, Head, Loading, Partial, ProblemBox, Tabs } from "../ui/basics";
 import { Chart } from "../ui/chart";
@@ -113,7 +114,7 @@ function Lag({ cluster, group, onForget }: { cluster: string; group: Group; onFo
         <Chart label="Lag in records" points={points} />
         <Rates group={group} />
       </div>
-      <Offsets cluster={cluster} group={group} onForget={group.may.change && group.type !== "share" ? onForget : null} />
+      <Offsets cluster={cluster} group={group} onForget={mayForget(group) ? onForget : null} />
     </>
   );
 }

@@ -5,7 +5,7 @@ import { inCluster } from "../lib/api";
 import type { Group } from "../lib/contract";
 import { toSection } from "../lib/links";
 import { go } from "../lib/location";
-import { PLACES, placeValue, type Place } from "../lib/meaning";
+import { placesOf, placeValue, type Place } from "../lib/meaning";
 import { fromField, partitionsOf, toField } from "../lib/search";
 import { Field } from "../ui/basics";
 import { ChangeDialog } from "../ui/change";
@@ -58,7 +58,7 @@ function Reset({ cluster, group, onClose, onDone }: Props) {
               setText("");
             }}
           >
-            {PLACES.map(([id, title]) => (
+            {placesOf(group.type).map(([id, title]) => (
               <option key={id} value={id} selected={id === place}>
                 {title}
               </option>

@@ -22,7 +22,7 @@ export function Offsets({ cluster, group, onForget }: { cluster: string; group: 
     <>
       <div class="tools">
         <Filter label="Filter partitions" value={text} onChange={setText} placeholder="Topic-partition or member" />
-        {onForget !== null && group.offsets.length > 0 && (
+        {onForget !== null && (
           <Action icon="trash" onClick={onForget}>
             Remove offsets of a topic
           </Action>

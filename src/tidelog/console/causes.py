@@ -241,12 +241,12 @@ def _missing_topic(facts: GroupFacts) -> Finding | None:
     missing = sorted(wanted & last.missing_topics)
     unmatched = [member for member in last.members if member.pattern and not member.assignment and not member.target]
     if missing:
-        near = [(name, difflib.get_close_matches(name, last.topics, 1)) for name in missing]
+        near = [(name, difflib.get_close_matches(name, last.topics, 1)) for name in missing[:SHOWN]]
         texts = [f"{name} does not exist" + (f"; there is {close[0]}" if close else "") for name, close in near]
         return Finding(
             "G8",
             f"the group subscribes to {count(missing, 'topic')} that cannot be seen",
-            tuple(texts[:SHOWN]),
+            tuple(texts),
             "Create it, or correct the name in the application. A topic without DESCRIBE for its reader looks the same.",
             f"tidelog topics --create --topic {word(missing[0])}",
         )

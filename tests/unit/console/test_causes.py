@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.console.group_samples import AT, EMPTY, HEALTHY, READER, SAMPLE, cause, facts, notes, with_partition
 from tidelog.console.causes import CHECKS, diagnose
 from tidelog.console.group_facts import HeldBy, MemberFacts, Sample
+from tidelog.console.wording import SHOWN
 
 
 def test_a_healthy_group_has_no_cause_and_all_is_checked() -> None:
@@ -115,6 +118,16 @@ def test_g8_a_missing_topic_with_the_nearest_name_and_a_pattern_that_matches_non
     verdict = diagnose(facts(Sample(0, "Stable", "consumer", members=(pattern,))))
     assert verdict.primary is not None
     assert (verdict.primary.cause, verdict.primary.evidence) == ("G8", ("app at 10.0.0.1: ord.*",))
+
+
+def test_names_near_a_missing_one_are_looked_for_where_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("difflib.get_close_matches", lambda name, *_: asked.append(name) or [])
+    names = frozenset(f"nowhere-{number}" for number in range(5000))  # any client may ask for as many
+    idle = replace(READER, assignment=frozenset(), subscription=names)
+    verdict = diagnose(facts(Sample(0, "Stable", members=(idle,), missing_topics=names, topics=frozenset({"orders"}))))
+    assert verdict.primary is not None
+    assert len(verdict.primary.evidence) == len(asked) == SHOWN
 
 
 def test_offsets_of_a_deleted_topic_are_no_alarm() -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from tidelog.console.payloads.framed import Refused
 
 MAX_DEPTH: Final = 64
+MAX_SCHEMA_DEPTH: Final = 500
 MAX_VALUES: Final = 100_000
 VALUES_OF_NOTHING: Final = 1000
 VALUES_PER_BYTE: Final = 8
@@ -38,8 +39,8 @@ def reader(schema: str, references: Iterable[str] = ()) -> Callable[[bytes], str
     named: dict[str, Any] = {}
     try:
         for each in references:
-            fastavro.parse_schema(json.loads(each), named_schemas=named)
-        parsed = fastavro.parse_schema(json.loads(schema), named_schemas=named)
+            fastavro.parse_schema(_loaded(each), named_schemas=named)
+        parsed = fastavro.parse_schema(_loaded(schema), named_schemas=named)
     except Exception as error:  # whatever the schema makes of it
         raise Refused(f"its schema cannot be read: {type(error).__name__} {error}".rstrip()) from None
 
@@ -51,6 +52,18 @@ def reader(schema: str, references: Iterable[str] = ()) -> Callable[[bytes], str
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
     return text_of
+
+
+def _loaded(schema: str) -> Any:
+    """The schema's JSON. ValueError where it is nested so deeply that fastavro's compiled parser might end the process."""
+    found = json.loads(schema)
+    level = [found]
+    for _ in range(MAX_SCHEMA_DEPTH):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return found
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    raise ValueError(f"it has more than {MAX_SCHEMA_DEPTH} levels")
 
 
 class _Values:

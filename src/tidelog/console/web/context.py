@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from tidelog.console.web.static_files import StaticFiles
 
 COOKIE: Final = "tidelog_console"
+PROOFS: Final = 4
+MOST_LOGINS: Final = 100
+"""With those that wait for their turn: anyone may try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,15 @@ class State:
     searches: Gate = field(init=False)
     tails: Gate = field(init=False)
     logins: Gate = field(init=False)
+    proofs: asyncio.Semaphore = field(init=False)
+    """Passwords are looked at some at a time: each takes 50 ms and 16 MB."""
     pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
         self.searches = Gate(self.limits.searches, "searches")
         self.tails = Gate(self.limits.tails, "live tails")
-        self.logins = Gate(4, "log-ins")
+        self.logins = Gate(MOST_LOGINS, "log-ins")
+        self.proofs = asyncio.Semaphore(PROOFS)
         self.pace = Pace(self.limits.search_bytes_per_second, time.monotonic)
 
     def access(self, session: Session | None) -> Access:

@@ -125,6 +125,7 @@ async def forget(context: Context) -> dict[str, Any]:
         raise Problem(409, f"{group_id} has no offsets of {topic}")
     context.confirmed(topic)
     failed: tuple[tuple[str, str], ...] = ()
+    decides = "share.auto.offset.reset" if kind == SHARE else "auto.offset.reset"
     if not context.dry_run:
         if kind == SHARE:
             wrong = await cluster.run(share_groups.delete_offsets(group_id, [topic]))
@@ -134,7 +135,7 @@ async def forget(context: Context) -> dict[str, Any]:
     plan = Plan(
         f"Remove offsets of {topic} from {group_id}",
         tuple(PlanRow(f"{at[0]}-{at[1]}", str(each.committed), None) for at, each in sorted(rows.items())),
-        (f"{len(rows)} committed offsets: auto.offset.reset decides where the group begins again",),
+        (f"{len(rows)} committed offsets: {decides} decides where the group begins again",),
         command=cluster.commands.forget_offsets(kind, group_id, topic),
         confirm=topic,
         failed=failed,

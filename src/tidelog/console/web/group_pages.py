@@ -225,7 +225,8 @@ async def why(context: Context) -> dict[str, Any]:
     else:
         last = replace(first, at_ms=context.state.now_ms())
     first, last = (_of_seen_topics(context, each) for each in (first, last))
-    verdict = dict(diagnose(GroupFacts(group_id, first, last)).as_json())
+    found = await asyncio.to_thread(diagnose, GroupFacts(group_id, first, last))  # it looks for names among all topics
+    verdict = dict(found.as_json())
     where = cluster.commands.connection
     for finding in (verdict["primary"], *verdict["contributing"], *verdict["notes"]):
         if finding is not None and finding["command"]:

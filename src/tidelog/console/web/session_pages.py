@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from tidelog import __version__
+from tidelog.console.access.rights import Right
 from tidelog.console.access.sessions import Session
 from tidelog.console.filters.evaluation import compiled
 from tidelog.console.filters.tokens import MAX_CHARACTERS, FilterError
@@ -66,7 +67,8 @@ async def login(context: Context) -> Response:
         if wait_ms:
             raise Problem(429, "too many wrong passwords", retry_after_s=-(-wait_ms // 1000))
         stored = _NO_USER if user is None else user.password_hash
-        right = await asyncio.to_thread(passwords.is_right, context.body["password"], stored)
+        async with state.proofs:
+            right = await asyncio.to_thread(passwords.is_right, context.body["password"], stored)
     if user is None or not right:
         state.audit.add("login", user=name, address=context.address, outcome="refused")
         raise Problem(401, "the name or the password is wrong")
@@ -139,5 +141,5 @@ ROUTES: Final = (
         },
     ),
     Route("POST", "logout", logout, None),
-    Route("GET", "filter/check", check_filter, None, query={"text": Param(text(2 * MAX_CHARACTERS), required=True)}),
+    Route("GET", "filter/check", check_filter, Right.VIEW, query={"text": Param(text(2 * MAX_CHARACTERS), required=True)}),
 )

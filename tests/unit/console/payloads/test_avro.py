@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.console.payloads.avro import reader
+from tidelog.console.payloads.avro import MAX_SCHEMA_DEPTH, reader
 from tidelog.console.payloads.framed import Refused
 
 ADDRESS = {"type": "record", "name": "Address", "namespace": "z", "fields": [{"name": "city", "type": "string"}]}
@@ -158,3 +158,10 @@ def test_a_few_bytes_claim_few_values() -> None:
     assert json.loads(nulls(b"\xd0\x0f\x00")) == [None] * 1000
     with pytest.raises(Refused, match="values"):
         nulls(b"\xc0\x9a\x0c\x00")
+
+
+def test_a_schema_of_many_levels_is_not_given_to_the_compiled_parser() -> None:
+    levels = MAX_SCHEMA_DEPTH
+    with pytest.raises(Refused, match="levels"):
+        reader('{"type":"array","items":' * levels + '"int"' + "}" * levels)
+    assert reader('{"type":"array","items":' * 50 + '"int"' + "}" * 50)(b"\x00") == "[]"

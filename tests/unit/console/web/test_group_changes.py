@@ -144,6 +144,22 @@ def test_share_groups_are_reset_with_their_own_request(broker: Broker) -> None:
     console(broker.bootstrap_servers, job)
 
 
+def test_offsets_of_share_groups_are_removed_with_their_own_request(broker: Broker) -> None:
+    async def job(browser: Browser) -> None:
+        async with AdminClient(broker.bootstrap_servers) as admin:
+            await admin.share_groups.alter_offsets("workers", {("orders", 0): 1, ("orders", 1): 2})
+        body = {"id": "workers", "topic": "orders", "dry_run": True}
+        preview = (await browser.post(GROUP + "forget", body)).data
+        assert [(row["what"], row["before"]) for row in preview["rows"]] == [("orders-0", "1"), ("orders-1", "2")]
+        assert "share.auto.offset.reset" in preview["lost"][0]
+        assert "share-groups" in preview["command"]
+        done = (await browser.post(GROUP + "forget", {**body, "dry_run": False, "confirm": "orders"})).data
+        assert (done["done"], done["failed"]) == (True, [])
+        assert (await browser.get("clusters/main/group", id="workers")).data["offsets"] == []
+
+    console(broker.bootstrap_servers, job)
+
+
 def test_a_reset_shows_no_offsets_of_topics_that_the_user_may_not_see(broker: Broker) -> None:
     broker.create_topic("hidden")
 

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tests.unit.console.web.browser import PASSWORD, Browser, console, users
+from tidelog.console.web.context import MOST_LOGINS, PROOFS
 from tidelog.http.guesses import ADDRESS_BURST, FREE_FAILURES
 
 NOWHERE = "127.0.0.1:1"
@@ -97,3 +102,49 @@ def test_a_filter_is_checked_as_it_is_typed() -> None:
         assert (found["ok"], found["at"]) == (False, 4)
 
     console(NOWHERE, job)
+
+
+def test_many_log_ins_at_once_wait_for_their_turn_and_shut_no_one_else_out() -> None:
+    async def tried(browser: Browser, name: str, password: str, address: str) -> int:
+        return (await browser.post("login", {"user": name, "password": password}, **{"x-forwarded-for": address})).status
+
+    async def job(browser: Browser) -> None:
+        wrong = [tried(browser, f"n{number}", "wrong", "192.0.2.1") for number in range(ADDRESS_BURST)]
+        *refused, right = await asyncio.gather(*wrong, tried(browser, "vic", PASSWORD, "192.0.2.2"))
+        assert (set(refused), right) == ({401}, 200)
+
+    assert ADDRESS_BURST > 2 * PROOFS
+    console(NOWHERE, job, users=users(vic=["viewer"]), proxies=("127.0.0.1",))
+
+
+def test_log_ins_that_wait_are_bounded_and_few_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    running = 0
+
+    async def looked(*_: object) -> bool:
+        nonlocal running
+        running += 1
+        together.append(running)
+        await asyncio.sleep(0)
+        running -= 1
+        return False
+
+    async def job(browser: Browser) -> None:
+        monkeypatch.setattr("asyncio.to_thread", looked)
+        tries = [
+            browser.post("login", {"user": f"n{number}", "password": "wrong"}, **{"x-forwarded-for": f"192.0.2.{number}"})
+            for number in range(MOST_LOGINS + 20)
+        ]
+        answers = [each.status for each in await asyncio.gather(*tries)]
+        assert (answers.count(401), answers.count(429)) == (MOST_LOGINS, 20)
+
+    console(NOWHERE, job, users=users(vic=["viewer"]), proxies=("127.0.0.1",))
+    assert (len(together), max(together)) == (MOST_LOGINS, PROOFS)
+
+
+def test_guesses_at_once_are_no_more_than_one_after_the_other() -> None:
+    async def job(browser: Browser) -> None:
+        answers = [each.status for each in await asyncio.gather(*(browser.login("vic", "wrong") for _ in range(30)))]
+        assert (answers.count(401), answers.count(429)) == (FREE_FAILURES, 30 - FREE_FAILURES)
+
+    console(NOWHERE, job, users=users(vic=["viewer"]))

@@ -134,7 +134,7 @@ def test_a_body_is_bounded_before_it_is_read() -> None:
     site = Site()
     status, headers, body = site("POST", REGISTER, b"", {"Content-Length": str(MAX_BODY + 1)})
     assert (status, json.loads(body)["error_code"], site.read) == (413, 413, 0)
-    assert headers["connection"] == "close"
+    assert "connection" not in headers  # closed before the body was sent, it would be reset, and the answer lost
     assert site("POST", REGISTER, b"", {"Content-Length": "9" * 5000})[0] == 413
     assert site("POST", REGISTER, b"", {"Content-Length": "-1"})[0] == 400
     assert site("POST", REGISTER, [b"x" * 90] * 50)[0] == 413

@@ -8,8 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 18
 """Memory for one pattern."""
+MAX_PATTERN = 4096
+"""Characters: whether a longer pattern matches is not known."""
 PER_STEP = 5000
 """Instructions times characters, at most, that a match may take for one step of a comparison: about 25 microseconds."""
 
@@ -26,8 +28,13 @@ def matches(pattern: str, name: str) -> bool | None:
     return None if compiled is None else compiled.search(name) is not None
 
 
-@lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
+    """None for a long pattern before anything of it is kept."""
+    return None if len(pattern) > MAX_PATTERN else _kept(pattern)
+
+
+@lru_cache(maxsize=256)
+def _kept(pattern: str) -> Any:
     try:
         import re2
     except ModuleNotFoundError:
