@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite compat judge-streams kill churn long-tests sim-raft sim-controller sim-replicas sim-shares sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check check-rest fmt unit interop spark spark-source spark-pipelines spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-cold bench-tls bench-spark bench-pipelines bench-smoke bench-pair bench-processes bench-suite bench-console compat judge-streams kill churn long-tests sim-raft sim-controller sim-replicas sim-shares sim-cluster matrix rot-table security alerts attack kerberos upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -195,6 +195,11 @@ bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench
 
 bench-processes: $(VENV)/.dev ## tidelog start --processes 1, 2 and 4, each process capped at 0.3 of a core, into docs/benchmarks.md; ten minutes (ARGS=--help)
 	$(BIN)/python -m bench.processes --write $(ARGS)
+
+bench-console: $(VENV)/.dev ## The console on three nodes with 10,000 topics: API and brokers, into docs/benchmarks-console.md; ten minutes (ARGS='--kind apache', ARGS=--help)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[console]'
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.console --write $(ARGS)
 
 bench-smoke: $(VENV)/.dev ## The harnesses of bench and bench-tls, one short round: do they run (ARGS='--rows REGEX')
 	$(BIN)/python tools/jars.py
