@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -132,7 +133,11 @@ def _serve(options: object) -> None:
     host, port = listener.getsockname()[:2]
     scheme = "http" if options.certificate is None else "https"
 
+    gc.disable()  # reading the topic makes many objects, which stay
+
     def ready(cluster_id: str) -> None:
+        gc.freeze()
+        gc.enable()
         print(f"Schemas of cluster {cluster_id}, topic {options.topic}: {scheme}://{address_text(host, port)}", flush=True)
 
     try:

@@ -39,6 +39,7 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     (r".* /subjects/:\.c:", r"", "follows from its one context"),
     (r"GET /schemas/guids/", r"", "it has no GUIDs"),
     (r"GET /schemas[? ]", r"", "it lists texts alone, and takes no filter but the prefix"),
+    (r"GET .*format=ignore_extensions ", r"", "its text begins with a comment"),
     (r"GET .*format=serialized ", r"", "its descriptor is bytes in a text, not base64"),
     (r"GET /subjects/[^/]+/metadata", r"status 204", "it does not look for metadata"),
     (r"GET /subjects\?limit=0", r"body is", "a limit of 0 is none"),

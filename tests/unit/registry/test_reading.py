@@ -113,3 +113,12 @@ def test_references_in_the_default_context_stay_as_they_are() -> None:
     call.register("s", record(name="R"))
     call.register("t", {"schema": '["null", "R"]', "references": [{"name": "R", "subject": "s", "version": 1}]})
     assert call("GET", "/schemas/ids/2", referenceFormat="qualified") == call("GET", "/schemas/ids/2")
+
+
+def test_a_format_that_there_is_not_gives_the_canonical_text() -> None:
+    call = Caller()
+    texts = {"AVRO": '"int"', "JSON": '{"type":"integer"}', "PROTOBUF": 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'}
+    for number, (kind, text) in enumerate(texts.items(), 1):
+        call.register(kind, {"schemaType": kind, "schema": text})
+        for form in ("odd", "default", "ignore_extensions"):
+            assert call("GET", f"/schemas/ids/{number}", format=form)["schema"] == text

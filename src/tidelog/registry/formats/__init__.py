@@ -65,7 +65,8 @@ class Format(Protocol):
         """The records and fields with tags. InvalidSchema."""
 
     def formatted(self, document: Document, form: str) -> str:
-        """The text in the form that a client asks for by ``format=``. InvalidSchema for a form that there is not."""
+        """The text in the form that a client asks for by ``format=``; the canonical one for a form that there is not: clients ask
+        for those of other types and of later registries. InvalidSchema."""
 
 
 def format_of(kind: str) -> Format:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidelog.registry.errors import InvalidSchema
 from tidelog.registry.formats import Difference, Document
 from tidelog.registry.formats.avro import tags
 from tidelog.registry.formats.avro.parsing import parse
@@ -29,11 +28,7 @@ def compare(reader: Document, writer: Document, *, lenient: bool) -> list[Differ
 
 def formatted(document: Document, form: str) -> str:
     """``resolved``: with the types of references in it."""
-    if form in ("", "default"):
-        return document.text
-    if form != RESOLVED:
-        raise InvalidSchema(f"AVRO has no format {form!r}; it has {RESOLVED}")
-    return print_type(_type(document))
+    return print_type(_type(document)) if form == RESOLVED else document.text
 
 
 def tagged(document: Document) -> Iterable[Tagged]:

@@ -88,7 +88,4 @@ def tagged(document: Document) -> Iterable[Tagged]:
 
 def formatted(document: Document, form: str) -> str:
     """There is one form."""
-    if form not in ("", "default"):
-        raise InvalidSchema(f"JSON has no format {form!r}")
-    load(document.text)
     return document.text

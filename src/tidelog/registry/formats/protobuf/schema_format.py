@@ -17,12 +17,13 @@ from tidelog.registry.formats import Difference, Document
 from tidelog.registry.formats.protobuf import tags
 from tidelog.registry.formats.protobuf.built_in import built_in
 from tidelog.registry.formats.protobuf.comparing import differences
+from tidelog.registry.formats.protobuf.extensions import without_extensions
 from tidelog.registry.formats.protobuf.parsing import parse
 from tidelog.registry.formats.protobuf.printing import print_file
 from tidelog.registry.formats.protobuf.resolving import Symbols, normalized, resolve
 from tidelog.registry.formats.tagging import Tagged
 
-SERIALIZED = "serialized"
+SERIALIZED, IGNORE_EXTENSIONS = "serialized", "ignore_extensions"
 _OWN_NAME = "this schema.proto"
 _IMPLEMENTATION = (19000, 20000)
 """Numbers that belong to protobuf itself."""
@@ -50,12 +51,13 @@ def compare(reader: Document, writer: Document, *, lenient: bool) -> list[Differ
 
 
 def formatted(document: Document, form: str) -> str:
-    """``serialized``: the base64 of a FileDescriptorProto."""
-    if form in ("", "default"):
-        return document.text
-    if form != SERIALIZED:
-        raise InvalidSchema(f"PROTOBUF has no format {form!r}; it has {SERIALIZED}")
-    return base64.b64encode(_read(document)[0].SerializeToString(deterministic=True)).decode()
+    """``serialized``: the base64 of a FileDescriptorProto; ``ignore_extensions``: a text without them."""
+    if form == IGNORE_EXTENSIONS:
+        file, imports = _read(document)
+        return print_file(without_extensions(file), Symbols([file, *imports.values()]))
+    if form == SERIALIZED:
+        return base64.b64encode(_read(document)[0].SerializeToString(deterministic=True)).decode()
+    return document.text
 
 
 def tagged(document: Document) -> Iterable[Tagged]:
