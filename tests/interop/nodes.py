@@ -24,7 +24,10 @@ from tools.jars import ensure
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
-PORTS = range(30600, 31000)  # below the ephemeral range, where an outgoing connection could take one from under us
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# A range for each of pytest's processes. It ends 2,000 below the ephemeral range, where an outgoing connection could take a port
+# from under us: controllers and metrics of a cluster lie 1,000 and 2,000 above its brokers.
+PORTS = range(29000 + 400 * WORKER, 29400 + 400 * WORKER)
 # The levels up to which tidelog is complete; a Kafka node that shares a directory with it is formatted with them.
 FEATURES = {
     "eligible.leader.replicas.version": 1,
