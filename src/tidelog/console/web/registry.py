@@ -38,8 +38,8 @@ class Unreachable(Exception):
 
 
 class Registry:
-    """Looks schemas up. May be used from several threads: each schema is asked for once, a few at a time, and what is kept is found
-    while others are asked for."""
+    """Looks schemas up. May be used from several threads: each schema is asked for once, a few at a time, and what is kept is
+    found while others are asked for."""
 
     def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
         """``url``: http or https, with ``user:password@`` where it asks for them. ConfigError."""
