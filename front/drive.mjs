@@ -84,6 +84,8 @@ const PAGES = [
   ["groups", "/groups", "Groups"],
   ["group", "/groups/billing", "billing"],
   ["members", "/groups/billing/members", "billing"],
+  ["streams-members", "/groups/counts/members", "counts"],
+  ["topology", "/groups/counts/topology", "counts", "Subtopology 0"],
   ["why", "/groups/idle/why?seconds=1", "idle", "Primary cause"],
   ["transactions", "/transactions", "Transactions"],
   ["transaction", "/transactions/payments", "payments"],
@@ -197,6 +199,18 @@ async function records() {
   await page.getByRole("button", { name: "Stop" }).click();
   await page.waitForTimeout(500);
   check("Stop ends a live tail, and nothing begins again", (await page.locator(".status").innerText()).includes("paused"));
+  await page.context().close();
+}
+
+async function streams() {
+  const page = await open({ viewport: { width: 1600, height: 900 } });
+  await go(page, `c/${cluster}/groups/counts/members`);
+  const table = page.getByRole("region", { name: "Members" });
+  const titles = await page.getByRole("columnheader").allInnerTexts();
+  check("members of a streams group have three kinds of tasks, a process and a topology", ["Active tasks", "Standby tasks", "Warm-up tasks", "Process", "Topology"].every((title) => titles.some((found) => found.includes(title))), titles.join());
+  await table.getByText("process-1").first().waitFor();
+  const cells = (await page.locator("tbody tr[data-row]").allInnerTexts()).join("\n");
+  check("each task has a standby copy", [0, 1, 2].every((part) => (cells.match(new RegExp(`0: [0-2, ]*${part}`, "g")) ?? []).length === 2), cells);
   await page.context().close();
 }
 
@@ -467,6 +481,7 @@ const walks = {
   phone: () => walk("phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: "light" }),
   keyboard,
   records,
+  streams,
   tools,
   menu,
   changes,

@@ -1,18 +1,24 @@
 """Fills a cluster with what ``drive.mjs`` looks for: ``python front/seed.py localhost:9092 [--topics 10000] [--stay SECONDS]``.
 
-With ``--stay`` a member of the group ``billing`` and an open transaction stay until the time is over.
+With ``--stay`` a member of the group ``billing``, two of the streams group ``counts`` and an open transaction stay until the time
+is over.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
 AT_ONCE = 500
 HOSTILE = (
     b"<img src=x onerror=alert(1)>",
@@ -56,6 +62,18 @@ def commit(bootstrap: str, group: str, at: int) -> None:
     consumer.close()
 
 
+async def streams(bootstrap: str, answers: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Two members of a streams group join; with the last answers to them, they stay."""
+    from tests.unit.console.web import streams as members
+    from tidelog.client import AdminClient as OwnAdmin
+
+    async with OwnAdmin(bootstrap) as admin:
+        if answers is None:
+            return await admin.run(members.join_with_a_standby("counts", "orders", 3))
+        await admin.run(members.stay("counts", "orders", answers))
+        return answers
+
+
 def stay(bootstrap: str, seconds: float) -> None:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "billing", "client.id": "billing-1", "auto.offset.reset": "earliest"}
@@ -66,11 +84,13 @@ def stay(bootstrap: str, seconds: float) -> None:
     producer.begin_transaction()
     producer.produce("mail", "not committed yet", "open")
     producer.flush(30)
+    answers = asyncio.run(streams(bootstrap))
     sys.stdout.write("staying\n")
     sys.stdout.flush()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         consumer.poll(1)
+        asyncio.run(streams(bootstrap, answers))
     consumer.close()
 
 
@@ -78,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("bootstrap")
     parser.add_argument("--topics", type=int, default=0, help="that many more, of four partitions each")
-    parser.add_argument("--stay", type=float, default=0, help="seconds for which a member and an open transaction stay")
+    parser.add_argument("--stay", type=float, default=0, help="seconds for which members and an open transaction stay")
     options = parser.parse_args()
     topics(AdminClient({"bootstrap.servers": options.bootstrap}), options.topics)
     records(options.bootstrap)

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Group, OffsetRow } from "../src/lib/contract";
-import { entityText, limitText, mayForget, placesOf, placeValue, remark, settingsOf } from "../src/lib/meaning";
+import type { Group, Member, OffsetRow } from "../src/lib/contract";
+import { entityText, limitText, mayForget, placesOf, placeValue, remark, settingsOf, targetText, tasksOf, topologyText } from "../src/lib/meaning";
 import { inOrder } from "../src/lib/order";
 
 const row = (more: Partial<OffsetRow>): OffsetRow => ({ topic: "t", partition: 0, committed: "10", start: "0", end: "20", stable: "20", lag: "10", member: null, error: null, ...more });
@@ -62,4 +62,29 @@ test("rows are ordered as the address says, equal ones stay", () => {
   assert.equal(names("-lag"), "bac");
   assert.equal(names("name"), "bac");
   assert.equal(names("nonsense"), "bac");
+});
+
+const tasks = (...partitions: number[]) => (partitions.length === 0 ? [] : [{ topic: "0", partitions }]);
+const thread = (more: Partial<NonNullable<Member["streams"]>>): Member => ({
+  id: "m", instance_id: null, client_id: "c", host: "h", epoch: 1, assignment: tasks(0), target: tasks(0),
+  streams: { process_id: "p", topology_epoch: 1, classic: false, standby: tasks(1), warmup: tasks(), target_standby: tasks(1), target_warmup: tasks(), ...more },
+});
+
+test("members of streams groups have three kinds of tasks, others partitions", () => {
+  assert.deepEqual(tasksOf(thread({ warmup: tasks(2) })).map(({ title, now }) => [title, now.flatMap((each) => each.partitions)]), [["Active tasks", [0]], ["Standby tasks", [1]], ["Warm-up tasks", [2]]]);
+  assert.deepEqual(tasksOf({ ...thread({}), streams: null }).map(({ title }) => title), ["Assigned"]);
+});
+
+test("a target is told where it differs, in tasks of every kind", () => {
+  assert.equal(targetText(thread({})), "");
+  assert.equal(targetText(thread({ target_warmup: tasks(2) })), "active tasks 0: 0; standby tasks 0: 1; warm-up tasks 0: 2");
+  assert.equal(targetText({ ...thread({}), streams: null, target: [] }), "nothing");
+  assert.equal(targetText({ ...thread({}), streams: null, target: null }), "");
+});
+
+test("a member with another topology than its group is told", () => {
+  const group = (epoch: number) => ({ streams: { topology_epoch: epoch, subtopologies: [] } });
+  assert.equal(topologyText(thread({}), group(1)), "1");
+  assert.equal(topologyText(thread({}), group(2)), "1, the group's is 2");
+  assert.equal(topologyText(thread({}), group(-1)), "1");
 });

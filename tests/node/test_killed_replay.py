@@ -12,12 +12,12 @@ import pytest
 
 from tests.unit.cli.dead_letters.cluster import DLQ, committed, give_up, make_topics
 from tests.unit.cli.running_node import running_node
-from tidelog.cli.dead_letters.replaying import BATCH
+from tidelog.dead_letters.replaying import BATCH
 
 LETTERS = 4 * BATCH
 KILLED = """
 import os, signal, sys
-from tidelog.cli.dead_letters.transactions import Transactions
+from tidelog.dead_letters.transactions import Transactions
 from tidelog.cli.main import main
 
 moment, left = sys.argv[1], int(sys.argv[2])

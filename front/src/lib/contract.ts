@@ -246,6 +246,16 @@ export interface Member {
   readonly epoch: number | null;
   readonly assignment: Assignment;
   readonly target: Assignment | null;
+  /** Of members of streams groups, whose assignment is their active tasks. */
+  readonly streams: {
+    readonly process_id: string;
+    readonly topology_epoch: number;
+    readonly classic: boolean;
+    readonly standby: Assignment;
+    readonly warmup: Assignment;
+    readonly target_standby: Assignment;
+    readonly target_warmup: Assignment;
+  } | null;
 }
 
 export interface OffsetRow {

@@ -1,6 +1,6 @@
 /** What numbers and texts of single pages mean. Pure. */
 
-import type { Group, OffsetRow, Quota } from "./contract";
+import type { Assignment, Group, Member, OffsetRow, Quota } from "./contract";
 import { bytes, integer } from "./format";
 
 /** What the numbers of a partition mean, where they say more than its lag. */
@@ -46,6 +46,40 @@ export function placesOf(type: string): readonly (typeof PLACES)[number][] {
 /** Whether the page offers to remove offsets of a topic: from groups of every type. */
 export function mayForget(group: Pick<Group, "type" | "may" | "offsets">): boolean {
   return group.may.change && group.offsets.length > 0;
+}
+
+/** `orders: 0, 1; mail: 3`. */
+export function assignmentText(assignment: Assignment): string {
+  return assignment.map((each) => `${each.topic}: ${each.partitions.join(", ")}`).join("; ");
+}
+
+const TASKS = [
+  ["active", "Active tasks"],
+  ["standby", "Standby tasks"],
+  ["warmup", "Warm-up tasks"],
+] as const;
+
+/** What a member has of each kind of task, and what it will have. Other groups: its partitions. */
+export function tasksOf(member: Member): readonly { readonly title: string; readonly now: Assignment; readonly then: Assignment | null }[] {
+  const own = member.streams;
+  if (own === null) return [{ title: "Assigned", now: member.assignment, then: member.target }];
+  const found = { active: [member.assignment, member.target], standby: [own.standby, own.target_standby], warmup: [own.warmup, own.target_warmup] } as const;
+  return TASKS.map(([id, title]) => ({ title, now: found[id][0], then: found[id][1] }));
+}
+
+/** What a member has not yet, or still has to give up: its whole target as text, empty when it has just that. */
+export function targetText(member: Member): string {
+  const kinds = tasksOf(member);
+  if (kinds.every(({ now, then }) => then === null || assignmentText(now) === assignmentText(then))) return "";
+  const parts = kinds.filter(({ then }) => then !== null && then.length > 0).map(({ title, then }) => (member.streams === null ? "" : `${title.toLowerCase()} `) + assignmentText(then ?? []));
+  return parts.length === 0 ? "nothing" : parts.join("; ");
+}
+
+/** Epoch of the topology that a member runs, and what is wrong with it. */
+export function topologyText(member: Member, group: Pick<Group, "streams">): string {
+  if (member.streams === null) return "";
+  const epoch = member.streams.topology_epoch;
+  return group.streams === null || group.streams.topology_epoch < 0 || epoch === group.streams.topology_epoch ? String(epoch) : `${epoch}, the group's is ${group.streams.topology_epoch}`;
 }
 
 /** The value that goes with a place, null where it needs none, undefined while it is incomplete. */

@@ -6,7 +6,7 @@ import type { Assignment, Group, Member } from "../lib/contract";
 import { duration, rate } from "../lib/format";
 import { useTitle } from "../lib/hooks";
 import { toBroker, toGroup, toSection, toTopic } from "../lib/links";
-import { mayForget } from "../lib/meaning";
+import { assignmentText, mayForget, targetText, tasksOf, topologyText } from "../lib/meaning";
 import { useRead } from "../lib/reading";
 import { Action, Amount, AsOf, Copy, Empty, Fact, Head, Loading, Partial, ProblemBox, Tabs } from "../ui/basics";
 import { Chart } from "../ui/chart";
@@ -139,24 +139,26 @@ function Rates({ group }: { group: Group }) {
   );
 }
 
-/** `orders: 0, 1; mail: 3`, as far as it is short. */
-export function assignmentText(assignment: Assignment): string {
-  return assignment.map((each) => `${each.topic}: ${each.partitions.join(", ")}`).join("; ");
-}
-
 const count = (assignment: Assignment): number => assignment.reduce((sum, each) => sum + each.partitions.length, 0);
 
 function Members({ cluster, group }: { cluster: string; group: Group }) {
   const columns = useMemo((): readonly Column<Member>[] => {
-    const moving = group.members.some((member) => member.target !== null && assignmentText(member.target) !== assignmentText(member.assignment));
+    const moving = group.members.some((member) => targetText(member) !== "");
+    const streams = group.type === "streams";
     return [
       { key: "client", title: "Client", width: 180, cell: (row) => row.client_id, text: (row) => `${row.client_id}\n${row.id}`, compare: (left, right) => left.client_id.localeCompare(right.client_id) },
       { key: "host", title: "Host", width: 140, cell: (row) => row.host.replace(/^\//, ""), text: (row) => row.host, compare: (left, right) => left.host.localeCompare(right.host) },
       { key: "instance", title: "Instance", width: 130, wide: true, cell: (row) => row.instance_id ?? <span class="soft">dynamic</span>, text: (row) => row.instance_id ?? "" },
       { key: "epoch", title: "Epoch", width: 70, right: true, wide: true, cell: (row) => row.epoch ?? "" },
-      { key: "count", title: "Partitions", width: 90, right: true, cell: (row) => count(row.assignment), compare: (left, right) => count(left.assignment) - count(right.assignment) },
-      { key: "assignment", title: group.type === "streams" ? "Active tasks" : "Assigned", cell: (row) => <Assigned cluster={cluster} assignment={row.assignment} streams={group.type === "streams"} />, text: (row) => assignmentText(row.assignment) },
-      ...(moving ? [{ key: "target", title: "Will be assigned", wide: true, cell: (row: Member) => (row.target === null ? "" : assignmentText(row.target)), text: (row: Member) => (row.target === null ? "" : assignmentText(row.target)) }] : []),
+      { key: "count", title: streams ? "Active" : "Partitions", width: 90, right: true, cell: (row) => count(row.assignment), compare: (left, right) => count(left.assignment) - count(right.assignment) },
+      ...(streams ? ["Active tasks", "Standby tasks", "Warm-up tasks"] : ["Assigned"]).map((title) => tasks(cluster, title, streams)),
+      ...(moving ? [{ key: "target", title: "Will be assigned", wide: true, cell: targetText, text: targetText }] : []),
+      ...(streams
+        ? [
+            { key: "process", title: "Process", width: 150, wide: true, mono: true, cell: (row: Member) => row.streams?.process_id ?? "", text: (row: Member) => row.streams?.process_id ?? "", compare: (left: Member, right: Member) => (left.streams?.process_id ?? "").localeCompare(right.streams?.process_id ?? "") },
+            { key: "topology", title: "Topology", width: 110, wide: true, cell: (row: Member) => topologyText(row, group), text: (row: Member) => topologyText(row, group) },
+          ]
+        : []),
       { key: "id", title: "Member id", width: 220, wide: true, mono: true, cell: (row) => row.id, text: (row) => row.id },
     ];
   }, [cluster, group]);
@@ -172,6 +174,12 @@ function Members({ cluster, group }: { cluster: string; group: Group }) {
       empty={<Empty title="The group has no members">Start the application. Offsets that it has committed are kept for offsets.retention.minutes after the last member has left.</Empty>}
     />
   );
+}
+
+/** The column of a kind of task; of other groups, of the partitions. */
+function tasks(cluster: string, title: string, streams: boolean): Column<Member> {
+  const of = (row: Member): Assignment => tasksOf(row).find((each) => each.title === title)?.now ?? [];
+  return { key: title, title, cell: (row) => <Assigned cluster={cluster} assignment={of(row)} streams={streams} />, text: (row) => assignmentText(of(row)) };
 }
 
 function Assigned({ cluster, assignment, streams }: { cluster: string; assignment: Assignment; streams: boolean }) {
@@ -201,7 +209,7 @@ function Topology({ cluster, group }: { cluster: string; group: Group }) {
         ));
   return (
     <div class="scroll">
-      <p class="soft">Topology epoch {group.streams.topology_epoch}</p>
+      <p class="soft">{group.streams.topology_epoch < 0 ? "No member has sent a topology yet." : `Topology epoch ${group.streams.topology_epoch}`}</p>
       {group.streams.subtopologies.map((each) => (
         <article class="card" key={each.id} aria-label={`Subtopology ${each.id}`}>
           <h2>Subtopology {each.id}</h2>

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidelog.cli.columns import Column, Row
-from tidelog.cli.dead_letters.choice import Choice
-from tidelog.cli.dead_letters.journal import Entry, Journal, entry_of, journal_topic
-from tidelog.cli.dead_letters.letter import UNKNOWN, Letter, bytes_json, headers_json, letter_of, time_text
 from tidelog.cli.dead_letters.log_reading import LogReader, Originals, record_at
 from tidelog.cli.refusal import CommandFailed
+from tidelog.dead_letters.choice import Choice
+from tidelog.dead_letters.journal import Entry, Journal, entry_of, journal_topic
+from tidelog.dead_letters.letter import UNKNOWN, Letter, bytes_json, headers_json, letter_of, time_text
 from tidelog.model.ids import TopicPartition, uuid_to_text
 from tidelog.records.record import Record
 

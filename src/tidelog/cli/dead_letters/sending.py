@@ -11,18 +11,18 @@ from typing import Any, Final
 from tidelog.cli import client_settings, progress
 from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.columns import Column, Row, table
-from tidelog.cli.dead_letters.choice import Choice
-from tidelog.cli.dead_letters.journal import CONFIGS, Journal, journal_topic, transactional_id
-from tidelog.cli.dead_letters.letter import Letter
 from tidelog.cli.dead_letters.log_reading import LogReader, Originals
 from tidelog.cli.dead_letters.looking import entries, letters
-from tidelog.cli.dead_letters.planning import Outcome, Plan, Target
-from tidelog.cli.dead_letters.replaying import Pace, Replaying
-from tidelog.cli.dead_letters.transactions import Transactions, Writer, producer_settings
 from tidelog.cli.refusal import CommandFailed
 from tidelog.client.admin import configs
 from tidelog.client.admin import topics as topic_calls
 from tidelog.client.admin.results import ResourceType
+from tidelog.dead_letters.choice import Choice
+from tidelog.dead_letters.journal import CONFIGS, Journal, journal_topic, transactional_id
+from tidelog.dead_letters.letter import Letter
+from tidelog.dead_letters.planning import Outcome, Plan, Target
+from tidelog.dead_letters.replaying import Pace, Replaying
+from tidelog.dead_letters.transactions import ReplayFailed, Transactions, Writer, producer_settings
 from tidelog.model.ids import TopicPartition
 from tidelog.model.printable import printable
 from tidelog.records.record import Record
@@ -59,7 +59,7 @@ def replay(session: AdminSession, topic: str, choice: Choice, flags: Mapping[str
             return None
         return originals.find(TopicPartition(source.topic, source.partition), source.offset)
 
-    with _writer(session, reader, topic, flags) as writer:
+    with _one_failure(), _writer(session, reader, topic, flags) as writer:
         # The run before has ended by now, and its transaction is in the journal, or aborted.
         journal = Journal(entries(reader, topic))
         plan = Plan(topic, target, journal, flags["max_replays"])
@@ -68,6 +68,15 @@ def replay(session: AdminSession, topic: str, choice: Choice, flags: Mapping[str
         with progress.bar("Replaying" if writer else "Looking", total) as advanced:
             run.run(_counted(letters(reader, topic, choice), advanced), _line(writer))
     return {**_report(topic, run, flags), "read_uncommitted": _uncommitted(session, {group for group, _, _ in run.replayed})}
+
+
+@contextmanager
+def _one_failure() -> Iterator[None]:
+    """A replay that cannot go on is a command that fails."""
+    try:
+        yield
+    except ReplayFailed as error:
+        raise CommandFailed(str(error)) from error
 
 
 def _uncommitted(session: AdminSession, groups: Iterable[str]) -> list[str]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidelog.cli.dead_letters.letter import UNKNOWN
 from tidelog.cli.why_record.facts import RecordFacts
 from tidelog.console.verdict import Finding
+from tidelog.dead_letters.letter import UNKNOWN
 
 DESCRIBE: Final = "tidelog share-groups --describe --group {group}"
 MEMBERS: Final = DESCRIBE + " --members"

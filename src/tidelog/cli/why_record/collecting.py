@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.dead_letters.choice import Choice
-from tidelog.cli.dead_letters.letter import Letter, letter_of
 from tidelog.cli.dead_letters.log_reading import LogReader
 from tidelog.cli.facts.endpoint import Access, Reader
 from tidelog.cli.refusal import CannotConnect, CommandFailed
@@ -18,6 +16,8 @@ from tidelog.client.admin.group_results import ShareGroup
 from tidelog.client.admin.results import ResourceType
 from tidelog.client.calls import Call
 from tidelog.client.settings import READ_COMMITTED
+from tidelog.dead_letters.choice import Choice
+from tidelog.dead_letters.letter import Letter, letter_of
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
 

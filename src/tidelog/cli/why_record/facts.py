@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.cli.dead_letters.letter import Letter
 from tidelog.client.admin.group_results import ShareMember
+from tidelog.dead_letters.letter import Letter
 
 Json = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidelog.client.admin import groups, share_groups, streams_groups
-from tidelog.client.admin.group_results import StreamsSubtopology
+from tidelog.client.admin.group_results import StreamsMember, StreamsSubtopology
 from tidelog.client.admin.topics import check
 from tidelog.client.calls import Ask, Call, Coordinator, Locate, Node, Partition, VersionOf
 from tidelog.console.reading.fetching import Bounds, bounds
@@ -39,7 +39,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class MemberState:
-    """A member. ``epoch`` and ``target`` are None where the protocol has none. Streams groups: subtopologies stand for topics."""
+    """A member. ``epoch`` and ``target`` are None where the protocol has none. Streams groups: subtopologies stand for topics,
+    ``assignment`` and ``target`` are active tasks, and ``streams`` has the rest."""
 
     member_id: str
     instance_id: str | None
@@ -48,6 +49,7 @@ class MemberState:
     epoch: int | None
     assignment: tuple[Partition, ...]
     target: tuple[Partition, ...] | None
+    streams: StreamsMember | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def described(group_id: str, kind: str) -> Call[GroupState]:
                 each.epoch,
                 each.assignment.active,
                 each.target.active,
+                each,
             )
             for each in streams.members
         )

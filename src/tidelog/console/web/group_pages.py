@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.client.admin import share_groups
+from tidelog.client.admin.group_results import StreamsMember
 from tidelog.client.calls import Partition
 from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.groups import (
@@ -179,6 +180,20 @@ def _member(found: MemberState) -> dict[str, Any]:
         "epoch": found.epoch,
         "assignment": by_topic(found.assignment),
         "target": None if found.target is None else by_topic(found.target),
+        "streams": None if found.streams is None else _thread(found.streams),
+    }
+
+
+def _thread(found: StreamsMember) -> dict[str, Any]:
+    """What only members of streams groups have."""
+    return {
+        "process_id": found.process_id,
+        "topology_epoch": found.topology_epoch,
+        "classic": found.classic,
+        "standby": by_topic(found.assignment.standby),
+        "warmup": by_topic(found.assignment.warmup),
+        "target_standby": by_topic(found.target.standby),
+        "target_warmup": by_topic(found.target.warmup),
     }
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -26,6 +27,8 @@ MAX_KEPT: Final = 1000
 MAX_REFERENCES: Final = 100
 NOT_AGAIN_S: Final = 30.0
 """How long a schema that was not there, or a registry that did not answer, is not asked for again."""
+AT_ONCE: Final = 4
+"""Schemas that are asked for together."""
 MOST_MISSES: Final = 200
 """Ids without a schema in ``NOT_AGAIN_S``: records with random ids would cost a request each."""
 
@@ -35,7 +38,8 @@ class Unreachable(Exception):
 
 
 class Registry:
-    """Looks schemas up. May be used from several threads; one request is under way at a time."""
+    """Looks schemas up. May be used from several threads: each schema is asked for once, a few at a time, and what is kept is
+    found while others are asked for."""
 
     def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
         """``url``: http or https, with ``user:password@`` where it asks for them. ConfigError."""
@@ -51,6 +55,9 @@ class Registry:
             self._headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
         self._now = now
         self._lock = threading.Lock()
+        """Held for a look at the tables, never during a request."""
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._coming: dict[int, Future[Schema]] = {}
         self._found: OrderedDict[int, Schema] = OrderedDict()
         self._refused: OrderedDict[int, tuple[float, str]] = OrderedDict()
         self._down: tuple[float, str] = (0.0, "")
@@ -58,26 +65,65 @@ class Registry:
     def find(self, schema_id: int) -> Schema:
         """Refused when there is no such schema, when its kind is not decoded, or when the registry does not answer."""
         with self._lock:
-            found = self._found.get(schema_id)
+            found = self._kept(schema_id)
             if found is not None:
-                self._found.move_to_end(schema_id)
                 return found
-            for until, reason in (self._down, self._refused.get(schema_id, (0.0, ""))):
-                if self._now() < until:
-                    raise Refused(reason)
-            recent = sum(until > self._now() for until, _ in self._refused.values())
-            if recent >= MOST_MISSES:
-                raise Refused(f"{recent} ids were looked up in vain; others are asked for within {NOT_AGAIN_S:.0f} s")
+            coming = self._coming.get(schema_id)
+            if coming is None:
+                self._check_misses()
+                own = self._coming[schema_id] = Future[Schema]()
+        if coming is not None:
             try:
-                found = self._found[schema_id] = self._looked_up(schema_id)
+                return coming.result()
             except Refused as error:
-                self._refused[schema_id] = (self._now() + NOT_AGAIN_S, str(error))
-                _bound(self._refused)
+                raise Refused(str(error)) from None  # one exception object for each thread
+        try:
+            found = self._asked(schema_id)
+        except BaseException as error:
+            own.set_exception(error if isinstance(error, Refused) else Refused(f"it cannot be looked up: {error}"))
+            raise
+        else:
+            own.set_result(found)
+            return found
+        finally:
+            with self._lock:
+                del self._coming[schema_id]
+
+    def _kept(self, schema_id: int) -> Schema | None:
+        """What is known without a request. Refused while it is not to be asked for again."""
+        found = self._found.get(schema_id)
+        if found is not None:
+            self._found.move_to_end(schema_id)
+            return found
+        for until, reason in (self._down, self._refused.get(schema_id, (0.0, ""))):
+            if self._now() < until:
+                raise Refused(reason)
+        return None
+
+    def _check_misses(self) -> None:
+        recent = sum(until > self._now() for until, _ in self._refused.values())
+        if recent + len(self._coming) >= MOST_MISSES:
+            raise Refused(f"{recent} ids were looked up in vain; others are asked for within {NOT_AGAIN_S:.0f} s")
+
+    def _asked(self, schema_id: int) -> Schema:
+        """Looks it up when it is its turn. The answer is kept, without the lock while the registry takes its time."""
+        with self._turns:
+            with self._lock:
+                self._kept(schema_id)  # the registry may have stopped to answer meanwhile
+            try:
+                found = self._looked_up(schema_id)
+            except Refused as error:
+                with self._lock:
+                    self._refused[schema_id] = (self._now() + NOT_AGAIN_S, str(error))
+                    _bound(self._refused)
                 raise
             except Unreachable as error:
-                self._down = (self._now() + NOT_AGAIN_S, str(error))
+                with self._lock:
+                    self._down = (self._now() + NOT_AGAIN_S, str(error))
                 raise Refused(str(error)) from None
-            _bound(self._found)
+            with self._lock:
+                self._found[schema_id] = found
+                _bound(self._found)
             return found
 
     def _looked_up(self, schema_id: int) -> Schema:
@@ -94,7 +140,10 @@ class Registry:
     def _collect(self, answer: Any, found: list[str], seen: set[tuple[str, int]]) -> None:
         """The schemas that this one uses, each after its own."""
         for each in answer.get("references") or ():
-            at = (str(each["subject"]), int(each["version"]))
+            try:
+                at = (str(each["subject"]), int(each["version"]))
+            except (LookupError, TypeError, ValueError):
+                raise Refused("the schema uses another one without a subject and a version") from None
             if at in seen:
                 continue
             seen.add(at)

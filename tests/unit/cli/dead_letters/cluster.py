@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from tests.unit.cli.dead_letters.samples import headers
+from tests.unit.dead_letters.samples import headers
 from tidelog.cli.tools.share_groups import command
 from tidelog.cli.tools.topics import command as topics
 

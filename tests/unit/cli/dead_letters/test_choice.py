@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.dead_letters.samples import EXHAUSTED, letter
+from tests.unit.dead_letters.samples import EXHAUSTED, letter
 from tidelog.cli.dead_letters.choice import choice_of
 from tidelog.cli.refusal import CommandFailed
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.dead_letters.log_stand_in import IDS, StandIn
-from tests.unit.cli.dead_letters.samples import EXHAUSTED, REJECTED, headers
-from tidelog.cli.dead_letters.choice import Choice
-from tidelog.cli.dead_letters.journal import Replayed
-from tidelog.cli.dead_letters.letter import Source
+from tests.unit.dead_letters.samples import EXHAUSTED, REJECTED, headers
 from tidelog.cli.dead_letters.log_reading import LogReader
 from tidelog.cli.dead_letters.looking import as_output, counted, listed, shown, shown_text
 from tidelog.cli.refusal import CommandFailed
+from tidelog.dead_letters.choice import Choice
+from tidelog.dead_letters.journal import Replayed
+from tidelog.dead_letters.letter import Source
 from tidelog.records.record import Record
 
 DONE = Replayed(Source("workers", "jobs", 0, 1), IDS["jobs"], 1, 0, 2, 4000)

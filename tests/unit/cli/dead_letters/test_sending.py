@@ -7,13 +7,13 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tests.unit.cli.dead_letters.cluster import DLQ, committed, give_up, make_topics, run
-from tests.unit.cli.dead_letters.samples import headers
 from tests.unit.cli.running_node import running_node
+from tests.unit.dead_letters.samples import headers
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.dead_letters.planning import Outcome
 from tidelog.cli.dead_letters.sending import report_text
 from tidelog.cli.tools.configs import command as configs
 from tidelog.cli.tools.share_groups import command
+from tidelog.dead_letters.planning import Outcome
 
 
 def test_letters_go_back_once_and_are_shown_as_replayed(tmp_path: Path) -> None:
@@ -115,3 +115,14 @@ def test_a_misspelled_topic_is_named_and_gets_no_journal(tmp_path: Path) -> None
         assert (done.exit_code, done.output) == (1, "Error: There is no topic dlq.job, or this client may not describe it.\n")
         with AdminSession(address) as session:
             assert "dlq.job.replayed" not in {topic.name for topic in session.metadata(None)}
+
+
+def test_a_replay_that_cannot_go_on_fails_in_one_line(tmp_path: Path) -> None:
+    own = tmp_path / "own.properties"
+    own.write_text("transactional.id=mine\n")
+    with running_node(tmp_path / "node") as address:
+        make_topics(address)
+        words = ["dead-letters", "replay", DLQ, "--execute", "--bootstrap-server", address, "--command-config", str(own)]
+        done = CliRunner().invoke(command, words)
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: transactional.id is tidelog-replay-dlq.jobs here")

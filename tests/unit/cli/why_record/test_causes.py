@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.dead_letters.samples import EXHAUSTED, letter
 from tests.unit.cli.why_record.samples import MEMBER, facts, known, leader
+from tests.unit.dead_letters.samples import EXHAUSTED, letter
 from tidelog.cli.why_record.causes import decide
 from tidelog.cli.why_record.facts import InLog, RecordFacts, Settings
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.dead_letters.log_stand_in import StandIn
-from tests.unit.cli.dead_letters.samples import EXHAUSTED, REJECTED, headers
 from tests.unit.cli.why_record.samples import facts
+from tests.unit.dead_letters.samples import EXHAUSTED, REJECTED, headers
 from tidelog.cli.dead_letters.log_reading import LogReader
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.why_record import collecting

@@ -1,7 +1,16 @@
 from __future__ import annotations
 
-from tidelog.console.asking.groups import GroupSnapshot, GroupState, Progress, by_topic
+from tests.unit.client.scripted import Table, answered
+from tidelog.client.admin.group_results import StreamsMember, StreamsTasks
+from tidelog.console.asking.groups import STREAMS, GroupSnapshot, GroupState, Progress, by_topic, described
 from tidelog.console.reading.fetching import Bounds
+from tidelog.protocol.messages.streams_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    StreamsGroupDescribeResponse,
+    TaskIds,
+)
 
 
 def test_lag_is_never_negative_and_unknown_without_an_end() -> None:
@@ -24,3 +33,21 @@ def test_partitions_by_topic() -> None:
         {"topic": "a", "partitions": [2]},
         {"topic": "b", "partitions": [0, 1]},
     ]
+
+
+def test_members_of_streams_groups_keep_what_only_they_have() -> None:
+    member = Member(
+        member_id="m",
+        topology_epoch=2,
+        process_id="p",
+        assignment=Assignment(
+            active_tasks=[TaskIds("0", [0])], standby_tasks=[TaskIds("0", [1])], warmup_tasks=[TaskIds("1", [2])]
+        ),
+        target_assignment=Assignment(active_tasks=[TaskIds("1", [2])]),
+        is_classic=True,
+    )
+    group = DescribedGroup(group_id="g", group_state="Stable", members=[member])
+    (found,) = answered(described("g", STREAMS), Table(StreamsGroupDescribeResponse(groups=[group]))).members
+    assert (found.assignment, found.target) == ((("0", 0),), (("1", 2),))
+    tasks = StreamsTasks(found.assignment, (("0", 1),), (("1", 2),))
+    assert found.streams == StreamsMember("m", None, "", "", "p", 0, 2, tasks, StreamsTasks((("1", 2),), (), ()), True)

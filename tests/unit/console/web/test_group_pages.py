@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.console.web.browser import Browser, console, users
+from tests.unit.console.web.streams import join_with_a_standby
 from tidelog.client import AdminClient
 from tidelog.console.access.rights import About, Access, Grant, Right
 from tidelog.console.group_facts import Sample
@@ -118,6 +119,7 @@ def test_a_group_of_the_consumer_protocol_has_epochs_and_targets(broker: Broker)
             assert (group["type"], group["state"]) == ("consumer", "Stable")
             assert group["epoch"] == group["target_epoch"]
             (member,) = group["members"]
+            assert member["streams"] is None
             assert member["assignment"] == member["target"] == [{"topic": "orders", "partitions": [0, 1]}]
             assert [(row["committed"], row["member"]) for row in group["offsets"]] == [(None, member["id"])] * 2
             facts = (await browser.get("clusters/main/groups/facts", ("id", "next-gen"))).data
@@ -128,6 +130,24 @@ def test_a_group_of_the_consumer_protocol_has_epochs_and_targets(broker: Broker)
         console(broker.bootstrap_servers, job)
     finally:
         consumer.close()
+
+
+def test_members_of_a_streams_group_have_standby_tasks_a_process_and_a_topology_epoch(broker: Broker) -> None:
+    async def job(browser: Browser) -> None:
+        async with AdminClient(broker.bootstrap_servers) as admin:
+            await admin.run(join_with_a_standby("counts", "orders", 2))
+        group = (await browser.get("clusters/main/group", id="counts")).data
+        assert (group["type"], group["streams"]["topology_epoch"]) == ("streams", 3)
+        first, second = sorted((each["streams"] for each in group["members"]), key=lambda each: each["process_id"])
+        assert [first["process_id"], second["process_id"]] == [f"process-{number}" for number in (0, 1)]
+        assert {first["topology_epoch"], second["topology_epoch"]} == {3}
+        assert (first["classic"], first["warmup"], first["target_warmup"]) == (False, [], [])
+        standby = [part for each in (first, second) for row in each["target_standby"] for part in row["partitions"]]
+        active = [part for each in group["members"] for row in each["target"] for part in row["partitions"]]
+        assert sorted(standby) == sorted(active) == [0, 1]
+        assert all(each["standby"] == each["target_standby"] for each in (first, second))
+
+    console(broker.bootstrap_servers, job)
 
 
 def test_a_verdict_knows_only_topics_that_the_user_may_see() -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from tests.unit.console.web.browser import Browser, console
 from tidelog.console.payloads.framed import Refused
-from tidelog.console.web.registry import MOST_MISSES, NOT_AGAIN_S, Registry
+from tidelog.console.web.registry import AT_ONCE, MOST_MISSES, NOT_AGAIN_S, Registry
 from tidelog.console.web.starting import ClusterOption
 from tidelog.model.errors import ConfigError
 from tidelog.testing import Broker, SchemaRegistry
@@ -102,3 +105,60 @@ def test_ids_at_random_cost_few_requests(registry: SchemaRegistry) -> None:
         found.find(MOST_MISSES + 1)
     now[0] = NOT_AGAIN_S
     assert found.find(number).kind == "AVRO"
+
+
+class Slow(Registry):
+    """Answers one request at a time, when ``go`` is released; who waits is counted."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__("http://registry.example.org")
+        self.go, self.began = threading.Semaphore(0), threading.Semaphore(0)
+        self.asked: list[str] = []
+        self.answer = answer
+
+    def _get(self, path: str, what: str) -> Any:
+        self.asked.append(path)
+        self.began.release()
+        assert self.go.acquire(timeout=60)
+        return self.answer
+
+
+def test_what_is_kept_is_found_while_another_schema_is_asked_for() -> None:
+    slow = Slow({"schema": '"long"'})
+    slow.go.release()
+    assert slow.find(1).schema_id == 1
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(slow.find, 2)
+        for _ in range(2):
+            assert slow.began.acquire(timeout=60)
+        assert slow.find(1).text_of(b"\x02") == "1"
+        assert not waiting.done()
+        slow.go.release()
+        assert waiting.result(60).schema_id == 2
+
+
+def test_a_schema_is_asked_for_once_and_few_at_a_time() -> None:
+    slow = Slow({"schema": '"long"'})
+    with ThreadPoolExecutor(AT_ONCE * 3) as pool:
+        same = [pool.submit(slow.find, 1) for _ in range(AT_ONCE)]
+        others = [pool.submit(slow.find, number) for number in range(2, AT_ONCE + 3)]
+        for _ in range(AT_ONCE):
+            assert slow.began.acquire(timeout=60)
+        assert len(slow.asked) == AT_ONCE
+        for _ in range(AT_ONCE + 2):
+            slow.go.release()
+        assert {each.result(60).schema_id for each in same} == {1}
+        assert [each.result(60).schema_id for each in others] == list(range(2, AT_ONCE + 3))
+    assert sorted(slow.asked) == sorted(f"/schemas/ids/{number}" for number in range(1, AT_ONCE + 3))
+
+
+def test_threads_that_wait_for_one_schema_are_all_refused() -> None:
+    slow = Slow({"schema": '"long"', "references": [{"subject": "a"}]})
+    with ThreadPoolExecutor(3) as pool:
+        found = [pool.submit(slow.find, 1) for _ in range(3)]
+        assert slow.began.acquire(timeout=60)
+        slow.go.release()
+        for each in found:
+            with pytest.raises(Refused, match="without a subject"):
+                each.result(60)
+    assert slow.asked == ["/schemas/ids/1"]

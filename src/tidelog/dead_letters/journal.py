@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from tidelog.cli.dead_letters.letter import Source
+from tidelog.dead_letters.letter import Source
 from tidelog.model.ids import uuid_to_text
 from tidelog.records.record import Record
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from tidelog.cli.dead_letters.journal import Replayed
-from tidelog.cli.dead_letters.planning import Replay
-from tidelog.cli.refusal import CommandFailed
+from tidelog.dead_letters.journal import Replayed
+from tidelog.dead_letters.planning import Replay
 
 TIMEOUT_S: Final = 60.0
 ATTEMPTS: Final = 3
@@ -19,6 +18,10 @@ _OF_RECORDS: Final = frozenset(
 )
 """Errors that another try does not change, and other records need not have."""
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+
+
+class ReplayFailed(Exception):
+    """The replay cannot go on. What it has written stays; the text says why, and what to do."""
 
 
 class Refused(Exception):
@@ -33,7 +36,7 @@ class Writer(Protocol):
     """Writes batches, each wholly or not at all."""
 
     def write(self, batch: Sequence[Replay]) -> list[Replayed]:
-        """Where each record is now. Refused, Aborted; CommandFailed when the run cannot go on."""
+        """Where each record is now. Refused, Aborted; ReplayFailed when the run cannot go on."""
         ...
 
 
@@ -141,19 +144,19 @@ def _not_delivered(error: Any) -> Exception:
 def _failure(error: Any, what: str) -> Exception:
     """The exception for an error of librdkafka that concerns the producer."""
     if error.name() in _FENCED:
-        return CommandFailed(
+        return ReplayFailed(
             "Another replay of this topic has begun, and takes over. What this one has written stays, and is not written twice."
         )
     if error.txn_requires_abort():
         return Aborted(error.str())
-    return CommandFailed(f"The replay cannot {what}: {error.name()}: {error.str()}")
+    return ReplayFailed(f"The replay cannot {what}: {error.name()}: {error.str()}")
 
 
 def producer_settings(own: dict[str, str], bootstrap: str, transactional_id: str) -> dict[str, str]:
-    """The settings of the producer under Java's names; ``own``: those of the user's file. CommandFailed for a transactional id
+    """The settings of the producer under Java's names; ``own``: those of the user's file. ReplayFailed for a transactional id
     among them: two runs that do not fence each other would replay records twice."""
     if own.get("transactional.id", transactional_id) != transactional_id:
-        raise CommandFailed(f"transactional.id is {transactional_id} here, so that two replays do not run at once: leave it out.")
+        raise ReplayFailed(f"transactional.id is {transactional_id} here, so that two replays do not run at once: leave it out.")
     names = {"acks", "enable.idempotence", "group.id", "auto.offset.reset", "isolation.level", "enable.auto.commit"}
     kept = {name: value for name, value in own.items() if name not in names}
     limits = {"transaction.timeout.ms": "60000", "max.request.size": str(LARGEST)}

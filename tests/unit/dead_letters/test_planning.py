@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from tests.unit.cli.dead_letters.samples import letter
-from tidelog.cli.dead_letters.journal import Entry, Journal
-from tidelog.cli.dead_letters.letter import Letter, Source
-from tidelog.cli.dead_letters.planning import CLOCKS_MS, Outcome, Plan, Replay, Target
+from tests.unit.dead_letters.samples import letter
 from tidelog.client.partitioning import partition_of
+from tidelog.dead_letters.journal import Entry, Journal
+from tidelog.dead_letters.letter import Letter, Source
+from tidelog.dead_letters.planning import CLOCKS_MS, Outcome, Plan, Replay, Target
 from tidelog.model.ids import uuid_to_text
 from tidelog.records.record import Headers, Record
 

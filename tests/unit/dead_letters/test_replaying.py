@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.cli.dead_letters.samples import letter
-from tidelog.cli.dead_letters.journal import Journal, Replayed
-from tidelog.cli.dead_letters.planning import Outcome, Plan, Replay, Target
-from tidelog.cli.dead_letters.replaying import BATCH, BATCH_BYTES, TRIES, Pace, Replaying
-from tidelog.cli.dead_letters.transactions import Aborted, Refused
-from tidelog.cli.refusal import CommandFailed
+from tests.unit.dead_letters.samples import letter
+from tidelog.dead_letters.journal import Journal, Replayed
+from tidelog.dead_letters.planning import Outcome, Plan, Replay, Target
+from tidelog.dead_letters.replaying import BATCH, BATCH_BYTES, TRIES, Pace, Replaying
+from tidelog.dead_letters.transactions import Aborted, Refused, ReplayFailed
 
 ID = b"i" * 16
 
@@ -78,7 +77,7 @@ def test_an_aborted_transaction_is_tried_again() -> None:
     writer = Memory(aborts=TRIES - 1)
     assert run(writer, letters(b"a", b"b")).replayed.total() == 2
     assert writer.batches == [[b"a", b"b"]]
-    with pytest.raises(CommandFailed, match="Run it again"):
+    with pytest.raises(ReplayFailed, match="Run it again"):
         run(Memory(aborts=TRIES), letters(b"a"))
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.cli.dead_letters.journal import Journal, Replayed, entry_for, entry_of, journal_topic, transactional_id
-from tidelog.cli.dead_letters.letter import Source
+from tidelog.dead_letters.journal import Journal, Replayed, entry_for, entry_of, journal_topic, transactional_id
+from tidelog.dead_letters.letter import Source
 from tidelog.records.record import Record
 
 ID, OTHER = b"i" * 16, b"j" * 16

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tidelog.cli.dead_letters.journal import Journal, entry_for
-from tidelog.cli.dead_letters.letter import Letter
-from tidelog.cli.dead_letters.planning import Outcome, Plan, Replay
-from tidelog.cli.dead_letters.transactions import Aborted, Refused, Writer
-from tidelog.cli.refusal import CommandFailed
+from tidelog.dead_letters.journal import Journal, entry_for
+from tidelog.dead_letters.letter import Letter
+from tidelog.dead_letters.planning import Outcome, Plan, Replay
+from tidelog.dead_letters.transactions import Aborted, Refused, ReplayFailed, Writer
 from tidelog.records.record import Record
 
 BATCH: Final = 500
@@ -111,7 +110,7 @@ class Replaying:
                 return
             except Aborted as why:
                 if not left:
-                    raise CommandFailed(f"A transaction was aborted {TRIES} times: {why}. Run it again to go on.") from why
+                    raise ReplayFailed(f"A transaction was aborted {TRIES} times: {why}. Run it again to go on.") from why
             else:
                 for replayed in done:
                     self._journal.add(entry_for(replayed))

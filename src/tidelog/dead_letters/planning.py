@@ -6,9 +6,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple
 
-from tidelog.cli.dead_letters.journal import Journal
-from tidelog.cli.dead_letters.letter import Letter, Source
 from tidelog.client.partitioning import partition_of
+from tidelog.dead_letters.journal import Journal
+from tidelog.dead_letters.letter import Letter, Source
 from tidelog.records.record import Headers, Record
 
 COUNT: Final = "__dlq.replay.count"

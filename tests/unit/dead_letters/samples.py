@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.cli.dead_letters.letter import Letter, letter_of
+from tidelog.dead_letters.letter import Letter, letter_of
 from tidelog.records.record import Headers, Record
 
 REJECTED = "Offset rejected by client."

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.unit.cli.dead_letters.samples import letter
-from tidelog.cli.dead_letters.planning import Replay
-from tidelog.cli.dead_letters.transactions import Aborted, Refused, Transactions, producer_settings
-from tidelog.cli.refusal import CommandFailed
+from tests.unit.dead_letters.samples import letter
+from tidelog.dead_letters.planning import Replay
+from tidelog.dead_letters.transactions import Aborted, Refused, ReplayFailed, Transactions, producer_settings
 
 ID = b"i" * 16
 
@@ -83,8 +82,8 @@ def test_records_and_their_journal_are_one_transaction() -> None:
     [
         (KafkaError.MSG_SIZE_TOO_LARGE, Refused, 1),
         (KafkaError._MSG_TIMED_OUT, Aborted, 1),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, CommandFailed, 0),
-        (KafkaError._FENCED, CommandFailed, 0),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ReplayFailed, 0),
+        (KafkaError._FENCED, ReplayFailed, 0),
     ],
 )
 def test_a_record_that_is_not_written_ends_the_transaction(code: int, raised: type[Exception], aborts: int) -> None:
@@ -117,7 +116,7 @@ def test_what_passes_is_repeated() -> None:
 
 def test_another_run_takes_over() -> None:
     fenced = KafkaError(KafkaError._FENCED, "fenced", True, False, False)
-    with pytest.raises(CommandFailed, match="Another replay"):
+    with pytest.raises(ReplayFailed, match="Another replay"):
         begun(Producer(begin_transaction=[fenced])).write([replay(40)])
 
 
@@ -127,5 +126,5 @@ def test_the_users_settings_count_except_those_that_make_it_exact() -> None:
     assert found["compression.type"] == "lz4"
     assert not found.keys() & {"acks", "enable.idempotence", "group.id"}
     assert (found["transactional.id"], found["bootstrap.servers"]) == ("tidelog-replay-d", "a:1")
-    with pytest.raises(CommandFailed, match=r"transactional\.id"):
+    with pytest.raises(ReplayFailed, match=r"transactional\.id"):
         producer_settings({"transactional.id": "mine"}, "a:1", "tidelog-replay-d")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.cli.dead_letters.samples import REJECTED, headers, letter
-from tidelog.cli.dead_letters.letter import Source, bytes_json, bytes_text, headers_json, letter_of, time_text
+from tests.unit.dead_letters.samples import REJECTED, headers, letter
+from tidelog.dead_letters.letter import Source, bytes_json, bytes_text, headers_json, letter_of, time_text
 from tidelog.records.record import Headers, Record
 
 
