@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from click.testing import CliRunner
@@ -25,16 +25,14 @@ def words_of(listens: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text(f"#!{sys.executable}\nimport os, sys\nprint(*sys.argv[3:], file=sys.stderr, flush=True)\nos.read(0, 1)\n")
     path.chmod(0o755)
     monkeypatch.setattr(side_process.sys, "executable", str(path))
-    said: list[str] = []
-    sides = start(listens, CONFIG, {}, said.append)
-    for _ in range(6000):
-        if len(said) < len(sides):
-            threading.Event().wait(0.01)
+    said: Queue[str] = Queue()
+    sides = start(listens, CONFIG, {}, said.put)
+    found = [said.get(timeout=60) for _ in sides]
     for each in reversed(sides):
         each.end()
     for each in sides:
         each.wait()
-    return sorted(said, reverse=True)
+    return sorted(found, reverse=True)
 
 
 def test_a_registry_and_a_console_that_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
