@@ -196,7 +196,7 @@ bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench
 bench-processes: $(VENV)/.dev ## tidelog start --processes 1, 2 and 4, each process capped at 0.3 of a core, into docs/benchmarks.md; ten minutes (ARGS=--help)
 	$(BIN)/python -m bench.processes --write $(ARGS)
 
-bench-console: $(VENV)/.dev ## The console on three nodes with 10,000 topics: API and brokers, into docs/benchmarks-console.md; ten minutes (ARGS='--kind apache', ARGS=--help)
+bench-console: $(VENV)/.dev front/node_modules/.ready ## The console on three nodes with 10,000 topics: API, pages in headless Chromium, brokers, into docs/benchmarks-console.md; ten minutes (needs Node 20, Debian's chromium; ARGS='--kind apache', ARGS=--help)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[console]'
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench.console --write $(ARGS)

@@ -19,14 +19,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.console import api_calls, filling, report
+from bench.console import api_calls, filling, pages, report, searching
 from bench.console.clusters import HEAP, KINDS, TIDELOG, cluster
 from bench.console.filling import Size
 from bench.report import machine
 
 FULL = Size()
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks-console.md"
-PARTS = ("api",)
+PARTS = ("api", "pages", "search")
 
 
 def main() -> None:
@@ -39,6 +39,8 @@ def main() -> None:
     parser.add_argument("--heap", default=HEAP, help="of each Apache Kafka node")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--only", default="", help="calls of the API whose name has this in it")
+    parser.add_argument("--rounds", type=int, default=5, help="of visits to each page; the first finds a fresh console")
+    parser.add_argument("--seconds", type=float, default=60, help="for which pages are kept open")
     parser.add_argument(
         "--hold", type=Path, metavar="FILE", help="measure nothing: say in FILE where the cluster is, until ended"
     )
@@ -99,6 +101,14 @@ def measured(options: argparse.Namespace, there: Mapping[str, Any], folder: Path
     if "api" in options.parts:
         calls = api_calls.measure(there["bootstrap"], folder, pids, size, options.only)
         found["api"] = {**about, "calls": calls}
+    if "pages" in options.parts:
+        found["pages"] = {
+            **about,
+            "seconds": options.seconds,
+            **pages.measure(there["bootstrap"], folder, pids, size, options.rounds, options.seconds),
+        }
+    if "search" in options.parts:
+        found["search"] = {**about, **searching.measure(there["bootstrap"], folder, pids, options.rounds, options.seconds / 4)}
     return found
 
 

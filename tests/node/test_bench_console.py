@@ -28,6 +28,8 @@ def test_a_cluster_is_filled_and_every_call_is_measured(tmp_path: Path) -> None:
         assert first["console_cpu_s"] > 0 and first["plain_bytes"] > 0 and row["memory_mb"] > 0, name
         assert not first["missing"], name
         assert sum(first["requests"].values()) > 0, name
+    asked = found["lag of 50 groups"]["first"]["requests"]
+    assert sum(count for key, count in asked.items() if "ListOffsets" not in key) <= 5, f"each group is asked alone: {asked}"
     rows = found["topics"]
     assert rows["first"]["requests"].keys() == {f"Metadata {bootstrap}"}
     assert rows["again"]["requests"] == {}, "what the console keeps is asked for again"

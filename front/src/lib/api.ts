@@ -93,8 +93,9 @@ async function json<T>(path: string, init: RequestInit): Promise<T> {
   }
 }
 
-export function read<T>(path: string, signal?: AbortSignal): Promise<Answer<T>> {
-  return json<Answer<T>>(path, signal === undefined ? {} : { signal });
+/** `hurried`: not an answer that the server keeps for long because it costs the brokers much. */
+export function read<T>(path: string, signal?: AbortSignal, hurried = false): Promise<Answer<T>> {
+  return json<Answer<T>>(path, { ...(signal === undefined ? {} : { signal }), ...(hurried ? { headers: { "Cache-Control": "no-cache" } } : {}) });
 }
 
 function post<T>(path: string, body: unknown): Promise<T> {

@@ -1,6 +1,6 @@
 /** `useRead`: an answer of the API that is kept while a newer one is on its way, and read again while the page is open. */
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Problem, read } from "./api";
 import type { Answer } from "./contract";
 
@@ -42,6 +42,7 @@ export function useRead<T>(path: string | null, every = 0): Reading<T> {
   }));
   const [round, setRound] = useState(0);
   const reload = useCallback(() => setRound((count) => count + 1), []);
+  const answered = useRef(0);
 
   useEffect(() => {
     if (path === null) return;
@@ -56,7 +57,10 @@ export function useRead<T>(path: string | null, every = 0): Reading<T> {
         const known = old.of === path ? null : (kept.get(path) as Answer<T> | undefined);
         return known ? { of: path, answer: known, problem: null, busy: true } : { ...old, busy: true };
       });
-      read<T>(path, abort.signal).then(
+      // One who asks to read again wants no answer that the console has kept for long.
+      const hurried = answered.current !== round;
+      answered.current = round;
+      read<T>(path, abort.signal, hurried).then(
         (answer) => {
           keep(path, answer as Answer<unknown>);
           if (abort.signal.aborted) return;

@@ -113,4 +113,4 @@ class Access:
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
+    return "*" in patterns or any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)

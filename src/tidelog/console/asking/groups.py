@@ -29,12 +29,13 @@ NAMES_IN_OFFSET_FETCH_TO: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A group as a broker lists it. ``kind``: its type, classic where the broker is too old to say."""
+    """A group as its coordinator lists it. ``kind``: its type, classic where the broker is too old to say."""
 
     group_id: str
     kind: str
     state: str
     protocol: str
+    coordinator: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def listed_at(broker_id: int) -> Call[list[Listed]]:
     answer = yield Ask(ListGroupsRequest(), Node(broker_id), code_of=lambda answer: int(answer.error_code))
     check(answer.error_code)
     return [
-        Listed(each.group_id, (each.group_type or CLASSIC).lower(), each.group_state or "", each.protocol_type or "")
+        Listed(each.group_id, (each.group_type or CLASSIC).lower(), each.group_state or "", each.protocol_type or "", broker_id)
         for each in answer.groups
     ]
 

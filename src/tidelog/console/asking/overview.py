@@ -1,9 +1,10 @@
-"""The cluster at one instant: brokers, and all topics with their partitions, from one Metadata answer."""
+"""The cluster at one instant: brokers, and topics with their partitions, from one Metadata answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from tidelog.client.admin.results import PartitionDescription
 from tidelog.client.admin.topics import metadata, partitions_of
@@ -11,6 +12,8 @@ from tidelog.client.calls import Call, Partition
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.messages.metadata import MetadataResponseTopic
+
+_ABSENT: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 def is_clean(part: PartitionDescription) -> bool:
@@ -20,18 +23,18 @@ def is_clean(part: PartitionDescription) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic. ``error``: why its partitions are not known."""
+    """A topic. ``error``: why its partitions are not known. ``unclean``: partitions without a leader, or with a replica out of
+    sync."""
 
     name: str
     topic_id: bytes
     internal: bool
     partitions: tuple[PartitionDescription, ...]
     error: str | None = None
+    unclean: int = field(init=False)
 
-    @property
-    def unclean(self) -> int:
-        """Partitions without a leader, or with a replica out of sync."""
-        return sum(not is_clean(part) for part in self.partitions)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unclean", sum(not is_clean(part) for part in self.partitions))
 
     @property
     def replication(self) -> int:
@@ -81,10 +84,11 @@ class Overview:
         return sum(len(topic.partitions) for topic in self.topics.values())
 
 
-def overview() -> Call[Overview]:
-    """One Metadata request. KafkaError."""
-    answer = yield from metadata(None)
-    topics = sorted((_topic(each) for each in answer.topics), key=lambda topic: topic.name)
+def overview(names: Iterable[str] | None = None) -> Call[Overview]:
+    """One Metadata request, for all topics or those of these names that there are. KafkaError."""
+    answer = yield from metadata(names)
+    there = (each for each in answer.topics if each.error_code not in _ABSENT)
+    topics = sorted((_topic(each) for each in there), key=lambda topic: topic.name)
     brokers = sorted(answer.brokers, key=lambda each: each.node_id)
     return Overview(
         answer.cluster_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +25,12 @@ def found(query: str, names: Iterable[Named], limit: int) -> list[Named]:
     ranked = [
         (rank, len(each.name), each.name, each.kind, each) for each in names if (rank := _rank(wanted, each.name)) is not None
     ]
-    return [each for *_, each in sorted(ranked, key=lambda row: row[:4])[:limit]]
+    return [each for *_, each in heapq.nsmallest(limit, ranked, key=lambda row: row[:4])]
+
+
+def matches(query: str, name: str) -> bool:
+    """Whether ``found`` would find this name: cheaper than to say more of each."""
+    return query in name.casefold()
 
 
 def _rank(wanted: str, name: str) -> int | None:

@@ -17,6 +17,8 @@ from tidelog.console.web.ending import STREAM, Ending
 from tidelog.console.web.problems import Problem
 
 COMPRESSED_FROM: Final = 1024
+ASIDE_FROM: Final = 64 << 10
+"""Bytes: smaller answers take less time to compress than a thread to begin."""
 BEAT_S: Final = 10.0
 SLOWEST_S: Final = 30.0
 """How long a browser may take to accept one piece of a stream."""
@@ -39,14 +41,28 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
-def json_response(value: Any, *, accepts_gzip: bool, status: int = 200, media_type: str = "application/json") -> Response:
+def json_response(value: Any, *, accepts_gzip: bool) -> Response:
     """A whole answer."""
     body = encoded(value)
-    headers = {"Vary": "Accept-Encoding"}
-    if accepts_gzip and len(body) >= COMPRESSED_FROM:
-        body = gzip.compress(body, 5, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, status, headers, media_type)
+    return _response(_compressed(body), gzipped=True) if accepts_gzip and len(body) >= COMPRESSED_FROM else _response(body)
+
+
+async def json_answer(value: Any, *, accepts_gzip: bool) -> Response:
+    """A whole answer; a large one is compressed in a thread."""
+    body = encoded(value)
+    if not accepts_gzip or len(body) < COMPRESSED_FROM:
+        return _response(body)
+    aside = len(body) >= ASIDE_FROM
+    return _response(await asyncio.to_thread(_compressed, body) if aside else _compressed(body), gzipped=True)
+
+
+def _compressed(body: bytes) -> bytes:
+    return gzip.compress(body, 5, mtime=0)
+
+
+def _response(body: bytes, *, gzipped: bool = False) -> Response:
+    headers = {"Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if gzipped else {})}
+    return Response(body, 200, headers, "application/json")
 
 
 def problem_response(problem: Problem) -> Response:

@@ -21,11 +21,12 @@ from starlette.types import Receive, Scope, Send
 
 from tidelog.console.access.rights import Right
 from tidelog.console.access.sessions import Session
-from tidelog.console.web.answers import json_response, problem_response, wrapped
+from tidelog.console.web.answers import json_answer, problem_response, wrapped
 from tidelog.console.web.audit import asked, outcome_of
 from tidelog.console.web.context import COOKIE, Context, State
 from tidelog.console.web.problems import Problem, problem_of
 from tidelog.console.web.routing import Route, Routes
+from tidelog.console.web.shared import in_a_hurry
 from tidelog.console.web.static_files import csp
 from tidelog.console.web.values import parsed, query_values
 
@@ -128,6 +129,7 @@ class Application:
             if len(request.scope["query_string"]) > MAX_QUERY:
                 raise Problem(413, f"a query has at most {MAX_QUERY} bytes")
             route, segments = self._routes.find(request.method, path)
+            in_a_hurry.set("no-cache" in request.headers.get("cache-control", ""))
             if not route.from_elsewhere:
                 self._check_origin(request)
             session = self._state.sessions.find(request.cookies.get(COOKIE), self._state.now_ms())
@@ -144,7 +146,7 @@ class Application:
             self._note(route, context, *outcome_of(found))
             if isinstance(found, Response):
                 return found
-            return json_response(wrapped(found, self._state.now_ms()), accepts_gzip=accepts_gzip(request))
+            return await json_answer(wrapped(found, self._state.now_ms()), accepts_gzip=accepts_gzip(request))
         except Exception as error:
             problem = problem_of(error)
             if problem.status == 500:

@@ -14,7 +14,8 @@ from tidelog.client.connection import UnsupportedByBroker
 from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.configs import min_in_sync, settings
 from tidelog.console.asking.health import Facts, Trouble, troubles
-from tidelog.console.asking.searching import Named, found
+from tidelog.console.asking.overview import Overview
+from tidelog.console.asking.searching import Named, found, matches
 from tidelog.console.web.answers import Answer
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Context
@@ -28,9 +29,6 @@ QUICK_MS: Final = 3_000
 MOST_TRANSACTIONS: Final = 50
 MOST_TOPICS_ASKED: Final = 200
 LARGEST_SHOWN: Final = 20
-
-Sizes = Mapping[str, Mapping[tuple[int, int], int]]
-"""Bytes of each replica, by topic, and by (partition, broker)."""
 
 
 async def clusters(context: Context) -> list[dict[str, Any]]:
@@ -67,15 +65,14 @@ async def health(context: Context) -> Answer:
     """What is unclean, worst first; topics that the user may not see are left out by name, not from the counts."""
     cluster = context.cluster
     kept = await cluster.shared.get("health", QUICK_MS, lambda: _health(cluster, context))
-    facts, controller, groups, partial = kept.value
-    unclean, fine = troubles(facts)
+    there, controller, groups, (unclean, fine), partial = kept.value
     return Answer(
         {
-            "cluster_id": facts.overview.cluster_id,
+            "cluster_id": there.cluster_id,
             "controller": controller,
-            "brokers": len(facts.overview.brokers),
-            "topics": len(facts.overview.topics),
-            "partitions": facts.overview.partition_count,
+            "brokers": len(there.brokers),
+            "topics": len(there.topics),
+            "partitions": there.partition_count,
             "groups": groups,
             "findings": [each.as_json(partial_of(_with_connection, cluster)) for each in unclean if _shown(context, each)],
             "fine": fine,
@@ -98,11 +95,13 @@ def _with_connection(cluster: Cluster, command: str) -> str:
     return f"tidelog {tool} {cluster.commands.connection} {rest}"
 
 
-async def _health(cluster: Cluster, context: Context) -> tuple[Facts, int | None, int, tuple[tuple[str, str], ...]]:
+async def _health(
+    cluster: Cluster, context: Context
+) -> tuple[Overview, int | None, int, tuple[list[Trouble], list[str]], tuple[tuple[str, str], ...]]:
     there, _ = await cluster.overview()
     partial: list[tuple[str, str]] = []
     short = sorted({topic.name for topic in there.topics.values() if topic.unclean})[:MOST_TOPICS_ASKED]
-    dirs, without = await _log_dirs(cluster)
+    dirs, without = await disks(cluster)
     least = await _or_none(cluster.run(min_in_sync(short)), "settings", partial)
     quorum = await _or_none(cluster.run(cluster_calls.quorum()), "quorum", partial)
     moves = await _or_none(cluster.run(replicas.reassignments()), "reassignments", partial)
@@ -111,7 +110,8 @@ async def _health(cluster: Cluster, context: Context) -> tuple[Facts, int | None
     groups = await cluster.groups()
     facts = Facts(context.state.now_ms(), there, least or {}, dirs, quorum, tuple(opened or ()), moves or {})
     controller = described.controller_id if described is not None else None
-    return facts, controller, len(groups.data), (*partial, *without, *groups.partial)
+    judged = await asyncio.to_thread(troubles, facts)
+    return there, controller, len(groups.data), judged, (*partial, *without, *groups.partial)
 
 
 async def _or_none(asked: Awaitable[T], what: str, partial: list[tuple[str, str]]) -> T | None:
@@ -139,44 +139,22 @@ async def _open_transactions(cluster: Cluster) -> list[TransactionDescription]:
 # -- brokers and disks ------------------------------------------------------------------------------------------------------
 
 
-async def _log_dirs(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...]]:
-    """The log dirs of each broker that answers."""
+async def disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...]]:
+    """The log dirs of each broker that answers, and what is wrong with the others."""
 
-    dirs, partial, _ = await disks(cluster)
-    return dirs, partial
-
-
-async def disks(cluster: Cluster) -> tuple[Mapping[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
-    """The log dirs, what is wrong with the brokers that did not answer, and the sizes once more by topic."""
-
-    async def ask() -> tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes]:
-        there, _ = await cluster.overview()
-        dirs, partial = await cluster.each(list(there.brokers), lambda broker: cluster.run(replicas.log_dirs(broker)))
-        sizes: dict[str, dict[tuple[int, int], int]] = {}
-        for broker, found_dirs in dirs.items():
-            for each in found_dirs:
-                for (topic, index), size in each.replicas.items():
-                    sizes.setdefault(topic, {})[index, broker] = size
-        return dirs, partial, sizes
+    async def ask() -> tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...]]:
+        return await cluster.each(await cluster.broker_ids(), lambda broker: cluster.run_aside(replicas.log_dirs(broker)))
 
     kept = await cluster.shared.get("log dirs", SLOW_MS, ask)
-    found_disks: tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...], Sizes] = kept.value
-    return found_disks
-
-
-async def leader_bytes(cluster: Cluster, topic: str) -> dict[int, int] | None:
-    """Bytes of each partition's leader replica; None where no broker said."""
-    _, _, sizes = await disks(cluster)
-    there, _ = await cluster.overview()
-    leaders = {(part.index, part.leader) for part in there.topic(topic).partitions}
-    return {index: size for (index, broker), size in sizes.get(topic, {}).items() if (index, broker) in leaders} or None
+    found: tuple[dict[int, list[LogDir]], tuple[tuple[str, str], ...]] = kept.value
+    return found
 
 
 async def brokers(context: Context) -> Answer:
     """A row for each broker."""
     cluster = context.cluster
     there, at_ms = await cluster.overview()
-    dirs, partial = await _log_dirs(cluster)
+    dirs, partial = await disks(cluster)
     described = await cluster.shared.get("nodes", QUICK_MS, lambda: cluster.run(cluster_calls.describe(include_fenced=False)))
     errors = dict(partial)
     leaders: dict[int, int] = {}
@@ -237,7 +215,7 @@ async def broker_config(context: Context) -> list[dict[str, Any]]:
 
 async def log_dirs(context: Context) -> Answer:
     """A row for each log dir of each broker."""
-    dirs, partial = await _log_dirs(context.cluster)
+    dirs, partial = await disks(context.cluster)
     rows = [
         {
             "broker": broker,
@@ -295,7 +273,7 @@ async def search(context: Context) -> Answer:
     """Names of topics, groups, transactional ids and brokers."""
     cluster = context.cluster
     partial: list[tuple[str, str]] = []
-    names = await _names(context, partial)
+    names = await _names(context, context.query["q"].casefold(), partial)
     if context.sees(About.CLUSTER):
         kept = await _or_none(
             cluster.shared.get("transactions", QUICK_MS, lambda: cluster.run(transactions.list_all())), "transactions", partial
@@ -305,7 +283,8 @@ async def search(context: Context) -> Answer:
     return Answer([{"kind": each.kind, "name": each.name, "text": each.text} for each in rows], None, tuple(partial))
 
 
-async def _names(context: Context, partial: list[tuple[str, str]]) -> list[Named]:
+async def _names(context: Context, wanted: str, partial: list[tuple[str, str]]) -> list[Named]:
+    """Topics and groups whose names have ``wanted`` in them, and all brokers."""
     cluster = context.cluster
     there, _ = await cluster.overview()
     groups = await cluster.groups()
@@ -313,12 +292,12 @@ async def _names(context: Context, partial: list[tuple[str, str]]) -> list[Named
     names = [
         Named("topic", topic.name, f"{len(topic.partitions)} partitions")
         for topic in there.topics.values()
-        if context.sees(About.TOPIC, topic.name)
+        if matches(wanted, topic.name) and context.sees(About.TOPIC, topic.name)
     ]
     names += [
         Named("group", each.group_id, f"{each.kind}, {each.state}")
         for each in groups.data.values()
-        if context.sees(About.GROUP, each.group_id)
+        if matches(wanted, each.group_id) and context.sees(About.GROUP, each.group_id)
     ]
     if context.sees(About.CLUSTER):
         names += [Named("broker", str(each.node_id), f"{each.host}:{each.port}") for each in there.brokers.values()]

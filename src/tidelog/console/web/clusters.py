@@ -4,93 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
 
 from tidelog.client import AdminClient
+from tidelog.client.admin.topics import brokers
 from tidelog.client.calls import Call
 from tidelog.console.asking.commands import Commands
 from tidelog.console.asking.groups import Listed, listed_at
-from tidelog.console.asking.overview import Overview, overview
+from tidelog.console.asking.overview import Overview, TopicState, overview
 from tidelog.console.asking.rates import History
 from tidelog.console.payloads.framed import Schemas
 from tidelog.console.web.answers import Answer
+from tidelog.console.web.aside import Aside
 from tidelog.console.web.mover import Mover
 from tidelog.console.web.problems import error_text
+from tidelog.console.web.shared import Shared
 
 T = TypeVar("T")
-MAX_KEPT: Final = 512
 OVERVIEW_MS: Final = 3_000
 GROUPS_MS: Final = 5_000
 MAX_HISTORIES: Final = 500
 TIMEOUT_MS: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer, when the cluster was asked for it, and until when it is given."""
-
-    value: Any
-    at_ms: int
-    until_ms: int = 0
-
-
-class Shared:
-    """Answers by key. While one is being fetched, all who want it wait for that. Failures are not kept."""
-
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
-        self._coming: dict[Hashable, asyncio.Task[Kept]] = {}
-        self._age = 0
-
-    async def get(self, key: Hashable, longest_ms: int, fetch: Callable[[], Awaitable[Any]]) -> Kept:
-        """The answer, at most ``longest_ms`` old. Raises what ``fetch`` raises."""
-        found = self._kept.get(key)
-        if found is not None and self._now_ms() - found.at_ms < longest_ms:
-            self._kept.move_to_end(key)
-            return found
-        coming = self._coming.get(key)
-        if coming is None:
-            coming = self._coming[key] = asyncio.get_running_loop().create_task(self._fetched(key, longest_ms, fetch, self._age))
-            coming.add_done_callback(lambda task: self._came(key, task))
-        return await asyncio.shield(coming)
-
-    def forget(self) -> None:
-        """After a change: what is under way now is not kept either."""
-        self._kept.clear()
-        self._coming.clear()
-        self._age += 1
-
-    async def close(self) -> None:
-        """Ends what is under way."""
-        tasks = list(self._coming.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _fetched(self, key: Hashable, longest_ms: int, fetch: Callable[[], Awaitable[Any]], age: int) -> Kept:
-        now_ms = self._now_ms()
-        found = Kept(await fetch(), now_ms, now_ms + longest_ms)
-        if age == self._age:
-            self._keep(key, found)
-        return found
-
-    def _keep(self, key: Hashable, found: Kept) -> None:
-        """Old answers are as large as new ones, and nothing asks for them: they go."""
-        now_ms = self._now_ms()
-        for old in [each for each, kept in self._kept.items() if kept.until_ms <= now_ms]:
-            del self._kept[old]
-        self._kept[key] = found
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
-
-    def _came(self, key: Hashable, task: asyncio.Task[Kept]) -> None:
-        if self._coming.get(key) is task:
-            del self._coming[key]
-        if not task.cancelled():
-            task.exception()  # retrieved, even where every caller has left
 
 
 class Cluster:
@@ -119,11 +54,16 @@ class Cluster:
         }
         self._admin = AdminClient(bootstrap, self._settings)
         self.mover = Mover(self.run, now_ms, ended=self.shared.forget)
+        self._aside = Aside(bootstrap, self._settings)
         self._histories: OrderedDict[str, History] = OrderedDict()
 
     async def run(self, call: Call[T]) -> T:
         """Run a call on connections that pages share."""
         return await self._admin.run(call)
+
+    async def run_aside(self, call: Call[T]) -> T:
+        """Run a call whose answer is large, away from the loop that serves pages."""
+        return await self._aside.run(call)
 
     def reader(self) -> AdminClient:
         """A client of its own for a stream: its long requests hold up no page. The caller closes it."""
@@ -131,8 +71,19 @@ class Cluster:
 
     async def overview(self) -> tuple[Overview, int]:
         """Brokers and topics, and when they were asked for."""
-        kept = await self.shared.get("overview", OVERVIEW_MS, lambda: self.run(overview()))
+        kept = await self.shared.get("overview", OVERVIEW_MS, lambda: self.run_aside(overview()))
         return kept.value, kept.at_ms
+
+    async def topic(self, name: str) -> tuple[TopicState, int]:
+        """One topic, and when it was asked for: in a large cluster that is younger than the overview. KafkaError
+        (UNKNOWN_TOPIC_OR_PARTITION)."""
+        kept = await self.shared.get(("topic", name), OVERVIEW_MS, lambda: self.run(overview([name])))
+        there: Overview = kept.value
+        return there.topic(name), kept.at_ms
+
+    async def broker_ids(self) -> list[int]:
+        """The live brokers."""
+        return list((await self.shared.get("brokers", OVERVIEW_MS, lambda: self.run(brokers()))).value)
 
     async def groups(self) -> Answer:
         """All groups by id; ``partial`` names the brokers that did not answer."""
@@ -141,8 +92,7 @@ class Cluster:
         return Answer(found, kept.at_ms, partial)
 
     async def _groups(self) -> tuple[dict[str, Listed], tuple[tuple[str, str], ...]]:
-        brokers = list((await self.overview())[0].brokers)
-        found, partial = await self.each(brokers, lambda broker: self.run(listed_at(broker)))
+        found, partial = await self.each(await self.broker_ids(), lambda broker: self.run(listed_at(broker)))
         listed = sorted((each for rows in found.values() for each in rows), key=lambda each: each.group_id)
         return {each.group_id: each for each in listed}, partial
 
@@ -175,4 +125,5 @@ class Cluster:
     async def close(self) -> None:
         await self.mover.close()
         await self.shared.close()
+        await self._aside.close()
         await self._admin.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from tidelog.console.asking.groups import (
     snapshot,
 )
 from tidelog.console.asking.groups import described as group_described
+from tidelog.console.asking.many_groups import committed_of, members_of
 from tidelog.console.asking.rates import History, Sample
 from tidelog.console.causes import diagnose
 from tidelog.console.collecting import sample
@@ -42,6 +43,9 @@ MAX_GROUP_ID: Final = 32_767
 SNAPSHOT_MS: Final = 2_000
 LONGEST_WATCH_S: Final = 30
 
+_Facts = tuple[int, Mapping[Partition, int | None], int | None]
+"""How many members a group has, its committed offsets, and its lag where the broker counts it (share groups)."""
+
 
 async def groups(context: Context) -> Answer:
     """The groups that the user may see, by id."""
@@ -56,12 +60,11 @@ async def groups(context: Context) -> Answer:
 
 
 async def facts(context: Context) -> Answer:
-    """Lag and members of some groups; the ends of all their partitions are asked for together."""
+    """Lag and members of some groups; each coordinator is asked once, and so are the leaders of all their partitions."""
     cluster = context.cluster
     turns = asyncio.Semaphore(AT_ONCE)
-    there, _ = await cluster.overview()
 
-    async def look(group_id: str) -> tuple[GroupState, Mapping[Partition, int | None], int | None] | Exception:
+    async def look(group_id: str) -> _Facts | Exception:
         async with turns:
             try:
                 return await _facts_of(cluster, group_id)
@@ -69,44 +72,48 @@ async def facts(context: Context) -> Answer:
                 return error
 
     ids = [each for each in context.query["id"] if context.sees(About.GROUP, each)]
-    looks = dict(zip(ids, await asyncio.gather(*map(look, ids)), strict=True))
+    together = await _facts_of_many(cluster, ids)
+    others = [each for each in ids if each not in together]
+    alone = dict(zip(others, await asyncio.gather(*map(look, others)), strict=True))
+    looks = {each: together.get(each) or alone[each] for each in ids}
     wanted = sorted({at for each in looks.values() if not isinstance(each, Exception) for at in each[1]})
-    leaders = {
-        (name, part.index): part.leader
-        for name in {topic for topic, _ in wanted} & set(there.topics)
-        for part in there.topics[name].partitions
-        if part.leader is not None
-    }
-    limits = await cluster.run(bounds(wanted, leaders))
+    limits = await cluster.run(bounds(wanted))
     return Answer([_facts_row(group_id, each, limits) for group_id, each in looks.items()])
 
 
-async def _facts_of(cluster: Cluster, group_id: str) -> tuple[GroupState, Mapping[Partition, int | None], int | None]:
-    """The group, its committed offsets, and its lag where the broker counts it (share groups)."""
+async def _facts_of_many(cluster: Cluster, ids: Sequence[str]) -> dict[str, _Facts]:
+    """Those groups of the classic and the consumer protocol that could be asked for together."""
+    listed = (await cluster.groups()).data
+    wanted = [listed[each] for each in ids if each in listed]
+    offsets, members = await asyncio.gather(cluster.run(committed_of(wanted)), cluster.run(members_of(wanted)))
+    return {each: (members[each], offsets[each], None) for each in ids if each in offsets and each in members}
+
+
+async def _facts_of(cluster: Cluster, group_id: str) -> _Facts:
     kind = await kind_of(cluster, group_id)
     group = await cluster.run(group_described(group_id, kind))
     if kind == SHARE:
         starts = await cluster.run(share_groups.offsets(group_id))
         known = [each.lag for each in starts.values() if each.lag is not None]
-        return group, {at: each.start_offset for at, each in starts.items()}, sum(known) if known else None
-    return group, await cluster.run(committed(group_id)), None
+        return len(group.members), {at: each.start_offset for at, each in starts.items()}, sum(known) if known else None
+    return len(group.members), await cluster.run(committed(group_id)), None
 
 
 def _facts_row(
     group_id: str,
-    found: tuple[GroupState, Mapping[Partition, int | None], int | None] | Exception,
+    found: _Facts | Exception,
     limits: Mapping[Partition, Bounds],
 ) -> dict[str, Any]:
     if isinstance(found, Exception):
         return {"id": group_id, "lag": None, "members": None, "topics": None, "error": error_text(found)}
-    group, offsets, lag = found
+    members, offsets, lag = found
     if lag is None:
         known = [each for at, offset in offsets.items() if (each := Progress(offset, limits[at]).lag) is not None]
         lag = sum(known) if known else None
     return {
         "id": group_id,
         "lag": None if lag is None else str(lag),
-        "members": len(group.members),
+        "members": members,
         "topics": len({topic for topic, _ in offsets}),
         "error": None,
     }

@@ -41,14 +41,14 @@ async def moves(context: Context) -> Answer:
     cluster = context.cluster
     there, _ = await cluster.overview()
     now = await cluster.run(under_way())
-    _, partial, sizes = await disks(cluster)
+    dirs, partial = await disks(cluster)
     kept = await cluster.shared.get("moves", STATES_MS, lambda: cluster.run(broker_states(list(there.brokers))))
     states: Mapping[int, BrokerState] = kept.value
 
     def row(at: Partition) -> dict[str, Any]:
         topic, index = at
         each = now[at]
-        held = {broker: size for (part, broker), size in sizes.get(topic, {}).items() if part == index}
+        held = {broker: dir_.replicas[at] for broker, found in dirs.items() for dir_ in found if at in dir_.replicas}
         whole = max((size for broker, size in held.items() if broker not in each.adding), default=None)
         copied = sum(min(held.get(broker, 0), whole or 0) for broker in each.adding)
         return {
@@ -140,7 +140,7 @@ def _targets(planned: Sequence[Move]) -> list[tuple[Partition, tuple[int, ...]]]
 async def _layout(cluster: Cluster) -> Layout:
     """As it is now, not as some page saw it. Sizes may be some seconds old."""
     there = await cluster.run(overview())
-    dirs, _, _ = await disks(cluster)
+    dirs, _ = await disks(cluster)
     found: Layout = await cluster.run(layout(there, dirs))
     return found
 

@@ -11,11 +11,12 @@ from tidelog.client.admin.results import ResourceType
 from tidelog.console.access.rights import About, Right
 from tidelog.console.asking.configs import settings
 from tidelog.console.asking.groups import EMPTY_STATES, SHARE, STREAMS, Listed, Progress, committed, described
-from tidelog.console.asking.overview import TopicState
+from tidelog.console.asking.many_groups import committed_of
+from tidelog.console.asking.overview import TopicState, overview
 from tidelog.console.asking.producers import producers
+from tidelog.console.asking.sizes import leader_bytes
 from tidelog.console.reading.fetching import Bounds, bounds
 from tidelog.console.web.answers import Answer
-from tidelog.console.web.cluster_pages import leader_bytes
 from tidelog.console.web.clusters import Cluster
 from tidelog.console.web.context import Context
 from tidelog.console.web.problems import Problem, error_text
@@ -67,25 +68,37 @@ def paged(rows: Sequence[Any], after: str, limit: int, name: Any) -> tuple[Seque
 async def facts(context: Context) -> Answer:
     """Records and bytes of some topics."""
     cluster = context.cluster
-    there, at_ms = await cluster.overview()
-    names = [name for name in context.query["name"] if name in there.topics and context.sees(About.TOPIC, name)]
+    seen = [name for name in dict.fromkeys(context.query["name"]) if context.sees(About.TOPIC, name)]
+    kept = await cluster.shared.get(("topics", *seen), FACTS_MS, lambda: cluster.run(overview(seen)))
+    there, at_ms = kept.value, kept.at_ms
+    names = [name for name in seen if name in there.topics]
     limits = await partition_bounds(cluster, [there.topics[name] for name in names])
-    rows = []
-    for name in names:
-        try:
-            sizes = await leader_bytes(cluster, name)
-            error = None
-        except Exception as problem:
-            sizes, error = None, error_text(problem)
-        rows.append(
-            {
-                "name": name,
-                "records": records_text(limits, there.topics[name]),
-                "bytes": None if sizes is None else str(sum(sizes.values())),
-                "error": error,
-            }
-        )
+    sizes = await _sizes(cluster, [there.topics[name] for name in names])
+    rows = [
+        {
+            "name": name,
+            "records": records_text(limits, there.topics[name]),
+            "bytes": _bytes_text(sizes.get(name)),
+            "error": there.topics[name].error,
+        }
+        for name in names
+    ]
     return Answer(rows, at_ms)
+
+
+async def _sizes(cluster: Cluster, topics: Sequence[TopicState]) -> Mapping[str, Mapping[int, int]]:
+    """Bytes of the partitions of these topics, by topic; shared for some seconds."""
+    key = ("sizes", *(each.name for each in topics))
+    kept = await cluster.shared.get(key, FACTS_MS, lambda: cluster.run(leader_bytes(topics)))
+    found: dict[str, dict[int, int]] = {}
+    for (name, index), size in kept.value.items():
+        found.setdefault(name, {})[index] = size
+    return found
+
+
+def _bytes_text(sizes: Mapping[int, int] | None) -> str | None:
+    """All of them together; None where no broker said."""
+    return str(sum(sizes.values())) if sizes else None
 
 
 async def partition_bounds(cluster: Cluster, wanted: Sequence[TopicState]) -> Mapping[tuple[str, int], Bounds]:
@@ -109,15 +122,14 @@ def records_text(limits: Mapping[tuple[str, int], Bounds], topic: TopicState) ->
 async def topic(context: Context) -> Answer:
     """One topic with its partitions."""
     cluster, name = context.cluster, context.segments["t"]
-    there, at_ms = await cluster.overview()
-    found = there.topic(name)
+    found, at_ms = await cluster.topic(name)
     partial: list[tuple[str, str]] = [(name, found.error)] if found.error else []
     limits = await partition_bounds(cluster, [found])
     partial += [(f"{name}-{at[1]}", one.error) for at, one in limits.items() if one.error]
     sizes: Mapping[int, int] | None = None
     moving: list[dict[str, Any]] = []
     try:
-        sizes = await leader_bytes(cluster, name)
+        sizes = (await _sizes(cluster, [found])).get(name)
         under_way = await cluster.shared.get("moves", FACTS_MS, lambda: cluster.run(replicas.reassignments()))
         moving = [
             {"partition": at[1], "adding": list(each.adding), "removing": list(each.removing)}
@@ -146,7 +158,7 @@ async def topic(context: Context) -> Answer:
         "may": context.may(About.TOPIC, name),
         "masked": context.access.is_masked(cluster.id, name),
         "records": records_text(limits, found),
-        "bytes": None if sizes is None else str(sum(sizes.values())),
+        "bytes": _bytes_text(sizes),
         "partitions": rows,
         "moves": moving,
     }
@@ -167,7 +179,7 @@ async def topic_config(context: Context) -> list[dict[str, Any]]:
 
 
 async def topic_groups(context: Context) -> Answer:
-    """The groups with offsets or members on a topic; each group has to be asked."""
+    """The groups with offsets or members on a topic."""
     cluster, name = context.cluster, context.segments["t"]
     kept = await cluster.shared.get(("groups of", name), FACTS_MS, lambda: _groups_of(cluster, name))
     rows, partial = kept.value
@@ -181,12 +193,17 @@ async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]]
     answer = await cluster.groups()
     listed = list(answer.data.values())
     partial = list(answer.partial)
-    if len(listed) > MOST_GROUPS:
-        partial.append(("groups", f"only {MOST_GROUPS} of {len(listed)} were asked"))
     turns = asyncio.Semaphore(AT_ONCE)
-    there = (await cluster.overview())[0].topic(topic)
+    there, _ = await cluster.topic(topic)
     limits = await partition_bounds(cluster, [there])
     indexes = [part.index for part in there.partitions]
+    offsets = await cluster.run(committed_of(listed, topic, indexes))
+    # Whether a group without offsets reads the topic, its members say; those have to be asked one by one.
+    alone = [each for each in listed if each.group_id not in offsets or not (offsets[each.group_id] or _has_no_members(each))]
+    if len(alone) > MOST_GROUPS:
+        partial.append(
+            ("groups", f"of {len(alone)} groups without offsets here, only {MOST_GROUPS} were asked for their members")
+        )
 
     async def ask(found: Listed) -> dict[str, Any] | None:
         async with turns:
@@ -195,10 +212,27 @@ async def _groups_of(cluster: Cluster, topic: str) -> tuple[list[dict[str, Any]]
             except Exception as error:
                 partial.append((f"{_GROUP}{found.group_id}", error_text(error)))
                 return None
-        return {"id": found.group_id, "type": found.kind, "state": found.state, "lag": lag} if here else None
+        return _group_row(found, lag) if here else None
 
-    rows = await asyncio.gather(*(ask(each) for each in listed[:MOST_GROUPS]))
-    return [row for row in rows if row is not None], tuple(partial)
+    asked = await asyncio.gather(*(ask(each) for each in alone[:MOST_GROUPS]))
+    rows = [row for row in asked if row is not None]
+    rows += [_group_row(each, _lag_of(offsets[each.group_id], limits)) for each in listed if offsets.get(each.group_id)]
+    return sorted(rows, key=lambda row: str(row["id"])), tuple(partial)
+
+
+def _group_row(found: Listed, lag: str | None) -> dict[str, Any]:
+    return {"id": found.group_id, "type": found.kind, "state": found.state, "lag": lag}
+
+
+def _has_no_members(found: Listed) -> bool:
+    """Or none that can be asked which partitions it reads."""
+    return found.kind == STREAMS or found.state in EMPTY_STATES
+
+
+def _lag_of(offsets: Mapping[tuple[str, int], int], limits: Mapping[tuple[str, int], Bounds]) -> str | None:
+    lags = [Progress(offset, limits.get(at, Bounds())).lag for at, offset in offsets.items()]
+    counted = [lag for lag in lags if lag is not None]
+    return str(sum(counted)) if counted else None
 
 
 async def _lag_on(
@@ -212,10 +246,8 @@ async def _lag_on(
         return str(sum(known)) if known else None, bool(own)
     offsets = await cluster.run(committed(found.group_id, topic, indexes))
     if offsets:
-        lags = [Progress(offset, limits.get(at, Bounds())).lag for at, offset in offsets.items()]
-        counted = [lag for lag in lags if lag is not None]
-        return str(sum(counted)) if counted else None, True
-    if found.kind == STREAMS or found.state in EMPTY_STATES:
+        return _lag_of(offsets, limits), True
+    if _has_no_members(found):
         return None, False
     group = await cluster.run(described(found.group_id, found.kind))
     return None, any(at[0] == topic for member in group.members for at in member.assignment)
@@ -224,15 +256,14 @@ async def _lag_on(
 async def topic_producers(context: Context) -> Answer:
     """The producers that a topic's leaders know."""
     name = context.segments["t"]
-    (await context.cluster.overview())[0].topic(name)
+    await context.cluster.topic(name)
     rows, failed = await context.cluster.run(producers(name))
     return Answer(rows, None, tuple(failed))
 
 
 async def known_topic(context: Context) -> TopicState:
     """The topic of the path. Problem (404)."""
-    there, _ = await context.cluster.overview()
-    found = there.topic(context.segments["t"])
+    found, _ = await context.cluster.topic(context.segments["t"])
     if found.error:
         raise Problem(502, f"topic {found.name}: {found.error}")
     return found

@@ -42,3 +42,13 @@ def test_topics_partitions_and_brokers_of_one_answer() -> None:
     assert [at for at, _ in found.each_partition()] == [("a", 0), ("a", 1), ("a", 2)]
     with pytest.raises(KafkaError):
         found.topic("c")
+
+
+def test_of_the_topics_asked_for_those_that_there_are() -> None:
+    call = overview(["a", "gone"])
+    asked = next(call)
+    assert [each.name for each in asked.request.topics] == ["a", "gone"]
+    gone = MetadataResponseTopic(name="gone", error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    with pytest.raises(StopIteration) as end:
+        call.send(MetadataResponse(topics=[gone, MetadataResponseTopic(name="a")]))
+    assert list(end.value.value.topics) == ["a"]

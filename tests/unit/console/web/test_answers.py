@@ -101,3 +101,16 @@ def test_a_quiet_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> N
     sent, ended = asyncio.run(served(later()))
     assert sent[0] == {"kind": "beat"}
     assert (sent[-1], ended) == ({"n": 1}, 1)
+
+
+def test_an_answer_is_the_same_wherever_it_is_compressed() -> None:
+    async def run() -> None:
+        for rows in (1, 100, answers.ASIDE_FROM):
+            value = {"rows": ["x" * 10] * rows}
+            found = await answers.json_answer(value, accepts_gzip=True)
+            plain = await answers.json_answer(value, accepts_gzip=False)
+            assert found.body == json_response(value, accepts_gzip=True).body
+            assert json.loads(bytes(plain.body)) == value
+            assert found.headers.get("content-encoding") == (None if rows == 1 else "gzip")
+
+    asyncio.run(run())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.console.web.browser import Browser, console, users
 from tidelog.client import AdminClient
 from tidelog.testing import Broker
@@ -85,17 +87,24 @@ def test_many_browsers_cost_the_broker_one_request(broker: Broker) -> None:
     async def job(browser: Browser) -> None:
         cluster = browser.application._state.clusters["main"]
         asked: list[object] = []
-        run = cluster._admin.run
 
         async def counting(call: object) -> object:
             asked.append(call)
             return await run(call)  # type: ignore[arg-type]
 
-        cluster._admin.run = counting  # type: ignore[assignment, method-assign]
+        run = cluster._aside.run
+        cluster._aside.run = counting  # type: ignore[assignment, method-assign]
         replies = await asyncio.gather(*(browser.get(CLUSTER + "topics") for _ in range(50)))
         assert {reply.status for reply in replies} == {200}
         assert len(asked) == 1
         await browser.get(CLUSTER + "topics")
         assert len(asked) == 1
+
+        kept = cluster.shared._kept
+        kept["overview"] = replace(kept["overview"], at_ms=kept["overview"].at_ms - 10_000, fresh_ms=60_000, stale_ms=60_000)
+        await browser.get(CLUSTER + "topics")
+        assert len(asked) == 1, "what costs much is kept for longer"
+        hurried = await browser.ask("GET", "api/v1/" + CLUSTER + "topics", headers={"cache-control": "no-cache"})
+        assert hurried.status == 200 and len(asked) == 2, "but not for one who reads again"
 
     console(broker.bootstrap_servers, job)
