@@ -34,7 +34,7 @@ class Outcome:
 
 
 def run(scenario: Scenario, stage: Stage) -> Outcome:
-    scene = Scene(stage.servers, scenario.name, stage.endpoints, stage.cluster)
+    scene = Scene(stage.servers, scenario.name, stage.endpoints, stage.cluster, stage.directory)
     try:
         answer = scenario.make(scene)
     except Exception as error:  # the other scenarios go on

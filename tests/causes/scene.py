@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -26,7 +27,7 @@ from tidelog.client.admin.results import ResourceType as ConfigOf
 from tidelog.client.calls import Call
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import Sample
-from tidelog.model.errors import KafkaError
+from tidelog.model.errors import KafkaError as RefusedByKafka
 
 WAIT_S = 60
 FOUND, NOTHING = 3, 0
@@ -36,11 +37,17 @@ FOUND, NOTHING = 3, 0
 class Scene:
     """Closed with its clients by ``close``."""
 
-    def __init__(self, servers: str, name: str, endpoints: Sequence[str] = (), cluster: Cluster | None = None) -> None:
+    def __init__(
+        self, servers: str, name: str, endpoints: Sequence[str] = (), cluster: Cluster | None = None, directory: Path = Path()
+    ) -> None:
         self.servers = servers
         self.endpoints = endpoints
         """Pages of the nodes, for a diagnosis that needs them."""
         self._cluster = cluster
+        self.directory = directory
+        """With the data of the node in ``data``."""
+        self.registry: str | None = None
+        """The address of a schema registry."""
         self.topic = f"{name}-topic"
         self.group = f"{name}-group"
         self.admin = AdminClient({"bootstrap.servers": servers})
@@ -81,6 +88,22 @@ class Scene:
         for number in range(count):
             self._producer.produce(self.topic, str(number), partition=0)
         assert self._producer.flush(WAIT_S) == 0
+
+    def write(self, *values: bytes, timestamp_ms: int = 0, **settings: Any) -> None:
+        """These values, each in a batch of its own; ``timestamp_ms`` 0: now."""
+        own = {key.replace("_", "."): value for key, value in settings.items()}
+        producer = Producer({"bootstrap.servers": self.servers, **own})
+        for value in values:
+            producer.produce(self.topic, value, partition=0, timestamp=timestamp_ms)
+            assert producer.flush(WAIT_S) == 0
+
+    def refuses(self) -> bool:
+        """Whether a write with acks=all is refused because too few replicas are in sync."""
+        errors: list[KafkaError] = []
+        producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "message.timeout.ms": 2000, "retries": 0})
+        producer.produce(self.topic, b"refused", partition=0, on_delivery=lambda error, _: errors.append(error))
+        producer.flush(WAIT_S)
+        return any(each is not None and each.code() == KafkaError.NOT_ENOUGH_REPLICAS for each in errors)
 
     def transaction(self, transactional_id: str) -> Producer:
         """A producer whose transaction has begun."""
@@ -191,6 +214,7 @@ class Scene:
     def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
         """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""
         command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
+        command += [] if self.registry is None else ["--schema-registry", self.registry]
         command += [word for endpoint in self.endpoints for word in ("--endpoint", endpoint)]
         with subprocess.Popen(
             [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -214,5 +238,5 @@ class Scene:
 def _seen(group: str) -> Call[Sample | None]:
     try:
         return (yield from sample(group, 0))
-    except KafkaError:
+    except RefusedByKafka:
         return None  # not there yet

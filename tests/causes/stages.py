@@ -14,6 +14,7 @@ from tests.unit.cli.running_node import running_node
 
 NODE: Final = "node"
 CLUSTER: Final = "three nodes"
+PATIENT: Final = "three patient nodes"
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "share.coordinator.state.topic.replication.factor": "1",
@@ -34,6 +35,7 @@ class Stage:
 
     servers: str
     endpoints: Sequence[str]
+    directory: Path
     cluster: Cluster | None = None
 
 
@@ -46,7 +48,7 @@ def one_node(**settings: str) -> Callable[[Path], AbstractContextManager[Stage]]
         own = {name.replace("_", "."): value for name, value in settings.items()}
         page = f"127.0.0.1:{port}"
         with running_node(directory, **{**SETTINGS, "tidelog.http.listener": page, **own}) as servers:
-            yield Stage(servers, [page])
+            yield Stage(servers, [page], directory)
 
     return opened
 
@@ -54,14 +56,29 @@ def one_node(**settings: str) -> Callable[[Path], AbstractContextManager[Stage]]
 @contextmanager
 def three_nodes(directory: Path) -> Iterator[Stage]:
     """Processes, so that one can be stopped. Topics of offsets and of share states have one replica."""
+    with cluster_stage(directory) as stage:
+        yield stage
+
+
+@contextmanager
+def patient_nodes(directory: Path) -> Iterator[Stage]:
+    """The controller waits long for a node that hangs."""
+    with cluster_stage(directory, broker_session_timeout_ms="60000") as stage:
+        yield stage
+
+
+@contextmanager
+def cluster_stage(directory: Path, **settings: str) -> Iterator[Stage]:
+    """Three nodes."""
     properties = {
         **SETTINGS,
+        **{name.replace("_", "."): value for name, value in settings.items()},
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "3",
         "share.coordinator.state.topic.num.partitions": "1",
     }
     with PagedCluster(directory, 3, properties=properties) as cluster:
-        yield Stage(cluster.bootstrap, list(cluster.pages.values()), cluster)
+        yield Stage(cluster.bootstrap, list(cluster.pages.values()), directory, cluster)
 
 
 class PagedCluster(Cluster):
@@ -80,4 +97,5 @@ STAGES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Stage]]]] = {
     NODE: one_node(),
     "two workers": one_node(group_share_max_size="2"),
     CLUSTER: three_nodes,
+    PATIENT: patient_nodes,
 }
