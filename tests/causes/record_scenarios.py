@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
 
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import Consumer, TopicPartition
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaPythonPartition
-from kafka.errors import CorruptRecordError
-from kafka.errors import KafkaError as KafkaPythonError
 
 from tests.causes.scenario import Answer, Scenario
 from tests.causes.scene import WAIT_S, Scene
@@ -56,47 +55,49 @@ def large_batch(scene: Scene) -> Answer:
 
 
 def damaged(scene: Scene) -> Answer:
-    """A byte of the next batch turns on the disk. kafka-python's consumer checks sums, and raises at each poll."""
+    """A byte of the next batch turns on the disk. aiokafka's consumer checks sums, and raises at each look."""
     scene.create()
     scene.write(b"first" * 10)
-    member = KafkaConsumer(
-        scene.topic,
-        bootstrap_servers=scene.servers,
-        group_id=scene.group,
-        client_id="app",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        fetch_max_wait_ms=100,
-    )
+    with asyncio.Runner() as runner:
+        return _with_damage(scene, runner)
+
+
+def _with_damage(scene: Scene, runner: asyncio.Runner) -> Answer:
+    async def joined() -> AIOKafkaConsumer:
+        member = AIOKafkaConsumer(
+            scene.topic,
+            bootstrap_servers=scene.servers,
+            group_id=scene.group,
+            client_id="app",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=100,
+        )
+        await member.start()
+        await asyncio.wait_for(member.getone(), WAIT_S)
+        await member.commit()
+        return member
+
+    member = runner.run(joined())
+    scene.write(b"second" * 10, b"third" * 10)
+    (log,) = scene.directory.rglob(f"{scene.topic}-0/*.log")
+    with log.open("r+b") as file:
+        file.seek(log.read_bytes().index(b"second"))
+        file.write(b"S")
     refused: list[Exception] = []
 
-    def poll() -> bool:
+    async def look() -> None:
         try:
-            return bool(member.poll(timeout_ms=200))
-        except (CorruptRecordError, KafkaPythonError) as problem:
+            await asyncio.wait_for(member.getmany(timeout_ms=100), 1)
+        except (AioKafkaError, TimeoutError) as problem:
             refused.append(problem)
-            return False
 
     try:
-        deadline = time.monotonic() + WAIT_S
-        while not poll():
-            assert time.monotonic() < deadline
-        member.commit()
-        at = KafkaPythonPartition(scene.topic, 0)
-        member.pause(at)
-        for _ in range(5):
-            poll()  # no fetch is under way any more
-        scene.write(b"second" * 10, b"third" * 10)
-        (log,) = scene.directory.rglob(f"{scene.topic}-0/*.log")
-        with log.open("r+b") as file:
-            file.seek(log.read_bytes().index(b"second"))
-            file.write(b"S")
-        member.resume(at)
-        answer = scene.why(poll)
-        assert refused, "the client took the damaged batch"
+        answer = scene.why(lambda: runner.run(look()))
+        assert any(isinstance(each, AioKafkaError) for each in refused), "the client took the damaged batch"
         return answer
     finally:
-        member.close(autocommit=False)
+        runner.run(asyncio.wait_for(member.stop(), 10))
 
 
 def soon_removed(scene: Scene) -> Answer:
@@ -117,10 +118,21 @@ def soon_removed(scene: Scene) -> Answer:
 
 RECORD_SCENARIOS = (
     Scenario(
-        "poison", "five JSON records, then bytes, at which a consumer tries for ever", poison, "P10", "is binary, the 5 records"
+        "poison",
+        "five JSON records, then bytes, at which a consumer tries for ever",
+        poison,
+        "P10",
+        "is binary, the 5 records",
+        beside="G4",
     ),
     Scenario("schema", "a record with a schema id that the registry does not have", unknown_schema, "P11", "schema id 77"),
     Scenario("large-batch", "a record of 3 MB, receive.message.max.bytes=2000000", large_batch, "P9", "a batch of 3000"),
     Scenario("damaged", "a byte of the next batch was changed on the disk", damaged, "P12", "checksum"),
-    Scenario("retention", "records of 58 s ago, retention.ms=60000, one read a second", soon_removed, "P6", "retention.ms 60000"),
+    Scenario(
+        "retention",
+        "records of 58 s ago, retention.ms=60000, one read a second",
+        soon_removed,
+        "P6",
+        "retention.ms 60000",
+    ),
 )

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.causes.sampling import NOT_SAMPLED, Sampler
 from tests.node.cluster import Cluster
 from tidelog.cli.admin_session import AdminSession
 from tidelog.client.admin.configs import alter
@@ -46,6 +47,10 @@ class Scene:
         self._cluster = cluster
         self.directory = directory
         """With the data of the node in ``data``."""
+        self.guarded: str | None = None
+        """Where applications log in, of a stage that asks for it."""
+        self.burrow = NOT_SAMPLED
+        """What Burrow's rules say of the same time."""
         self.registry: str | None = None
         """The address of a schema registry."""
         self.topic = f"{name}-topic"
@@ -216,12 +221,14 @@ class Scene:
         command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
         command += [] if self.registry is None else ["--schema-registry", self.registry]
         command += [word for endpoint in self.endpoints for word in ("--endpoint", endpoint)]
+        sampler = Sampler(self.servers, self.group)
         with subprocess.Popen(
             [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             try:
                 while process.poll() is None:
                     meanwhile()
+                    sampler.sample()
                     try:
                         process.wait(0.05)
                     except subprocess.TimeoutExpired:
@@ -231,6 +238,7 @@ class Scene:
                 process.kill()
         assert process.returncode in (FOUND, NOTHING), errors
         found: dict[str, Any] = json.loads(output)
+        self.burrow = sampler.status()
         assert (process.returncode == FOUND) == (found["primary"] is not None)
         return found
 

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from tests.interop.nodes import free_ports
 from tests.node.cluster import Cluster
-from tests.unit.cli.running_node import running_node
+from tests.unit.cli.running_node import node_in_a_thread, running_node
 
 NODE: Final = "node"
+GUARDED: Final = "a node with ACLs and an audit"
 CLUSTER: Final = "three nodes"
 PATIENT: Final = "three patient nodes"
 SETTINGS: Final = {
@@ -37,6 +38,8 @@ class Stage:
     endpoints: Sequence[str]
     directory: Path
     cluster: Cluster | None = None
+    guarded: str | None = None
+    """Where applications log in."""
 
 
 def one_node(**settings: str) -> Callable[[Path], AbstractContextManager[Stage]]:
@@ -51,6 +54,28 @@ def one_node(**settings: str) -> Callable[[Path], AbstractContextManager[Stage]]
             yield Stage(servers, [page], directory)
 
     return opened
+
+
+@contextmanager
+def guarded_node(directory: Path) -> Iterator[Stage]:
+    """Administrators come in without a login, applications as the user app."""
+    (port,) = free_ports(1)
+    page = f"127.0.0.1:{port}"
+    settings = {
+        **SETTINGS,
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_app="app-secret";'
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "tidelog.audit.topic": "__audit",
+        "tidelog.http.listener": page,
+    }
+    with node_in_a_thread(directory, **settings) as node:
+        ports = {name: f"127.0.0.1:{number}" for name, number in node.ports.items()}
+        yield Stage(ports["PLAINTEXT"], [page], directory, guarded=ports["SASL_PLAINTEXT"])
 
 
 @contextmanager
@@ -96,6 +121,7 @@ class PagedCluster(Cluster):
 STAGES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Stage]]]] = {
     NODE: one_node(),
     "two workers": one_node(group_share_max_size="2"),
+    GUARDED: guarded_node,
     CLUSTER: three_nodes,
     PATIENT: patient_nodes,
 }

@@ -7,8 +7,11 @@ from confluent_kafka.admin import NewTopic
 
 from tests.causes.scenario import Answer, Scenario
 from tests.causes.scene import WAIT_S, Scene
+from tests.causes.stages import GUARDED
 from tidelog.cli.admin_session import AdminSession
-from tidelog.client.admin import quotas
+from tidelog.client.admin import acls, quotas
+from tidelog.client.admin.acls import AccessControlEntry, AclOperation, AclResourceType, PatternType
+from tidelog.model.acl import PermissionType
 
 
 def fenced(scene: Scene) -> Answer:
@@ -40,6 +43,24 @@ def fenced(scene: Scene) -> Answer:
     return scene.why(again, seconds=8)
 
 
+def static_restart(scene: Scene) -> Answer:
+    """A member with a group.instance.id is restarted while the command looks."""
+    scene.create()
+    scene.produce(10)
+    own = {"group_instance_id": "one", "heartbeat_interval_ms": 300}
+    members = [scene.reader(10, **own)]
+    waiting = [True]
+
+    def restart() -> None:
+        if waiting:
+            waiting.pop()
+            scene.stop(members.pop())
+            members.append(scene.consumer(scene.topic, **own))
+        members[0].poll(0.1)
+
+    return scene.why(restart, seconds=6)
+
+
 def throttled(scene: Scene) -> Answer:
     """consumer_byte_rate 20,000 for a consumer that has 4 MB to read."""
     scene.create()
@@ -64,7 +85,7 @@ def two_topics(scene: Scene) -> str:
 
 
 def paused(scene: Scene) -> Answer:
-    """A member goes on with one topic, and has paused the other."""
+    """A member continues with one topic, and has paused the other."""
     other = two_topics(scene)
     member = scene.consumer(other, scene.topic)
     while len(member.assignment()) < 2:
@@ -107,8 +128,36 @@ def refused_commits(scene: Scene) -> Answer:
     return answer
 
 
+def denied(scene: Scene) -> Answer:
+    """The application may join its group and see its topic, and not read it."""
+    scene.create()
+    scene.produce(10)
+    scene.store(3)
+    allowed = (
+        (AclResourceType.GROUP, scene.group, AclOperation.READ),
+        (AclResourceType.TOPIC, scene.topic, AclOperation.DESCRIBE),
+    )
+    entries = [
+        AccessControlEntry(kind, name, PatternType.LITERAL, "User:app", "*", operation, PermissionType.ALLOW)
+        for kind, name, operation in allowed
+    ]
+    with AdminSession(scene.servers) as session:
+        assert not session.run(acls.create(entries))
+    login = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "app",
+        "sasl_password": "app-secret",
+    }
+    member = scene.consumer(scene.topic, bootstrap_servers=scene.guarded, **login)
+    scene.until(lambda found: any(each.assignment for each in found.members), member)
+    return scene.why(lambda: member.poll(0.1))
+
+
 TRAFFIC_SCENARIOS = (
     Scenario("fenced", "two processes with one group.instance.id, started again when fenced", fenced, "G6", "app-1 at"),
+    Scenario("static-restart", "a member with a group.instance.id is restarted", static_restart, None),
+    Scenario("denied", "READ on the topic is missing", denied, "G9", "READ on topic denied-topic", stage=GUARDED),
     Scenario("quota", "consumer_byte_rate=20000 for the client id", throttled, "R3", "consumer_byte_rate"),
     Scenario("paused", "one of two topics is paused, the other one goes on", paused, "R6", "no Fetch of the topic"),
     Scenario(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.client.calls import Partition
+from tidelog.console.denied import denied
 from tidelog.console.group_facts import EMPTY, REBALANCING, SHARE, STREAMS, GroupFacts
 from tidelog.console.offset_causes import held, never_commits, out_of_range, pending, share_held, slower, stands
 from tidelog.console.quoting import word
@@ -36,7 +37,7 @@ from tidelog.console.share_causes import (
     state_missing,
 )
 from tidelog.console.streams_causes import not_ready
-from tidelog.console.traffic_causes import fenced, paused, refused_commits, throttled
+from tidelog.console.traffic_causes import busy_leader, fenced, paused, refused_commits, throttled
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.console.wording import SHOWN, count, each_line, named, numbers, partitions_text
 
@@ -288,6 +289,7 @@ def _deleted_topic(facts: GroupFacts) -> Finding | None:
 
 
 CHECKS: Final[tuple[tuple[Check, str], ...]] = (
+    (denied, "the audit, where it can be read, has no denial of the last minute for the group"),
     (_coordinator, "the coordinator answers"),
     (_leaderless, "each partition has a leader"),
     (_unreachable, "each leader can be reached from here"),
@@ -315,10 +317,11 @@ CHECKS: Final[tuple[tuple[Check, str], ...]] = (
     (paused, "each member fetches all that it has, as far as metrics were read"),
     (never_commits, "offsets are committed for each partition that is read"),
     (stands, "each partition with a lag moves, or is held by what is named"),
+    (busy_leader, "the leaders have time left, as far as their pages were read"),
     (slower, "reading keeps up with writing"),
 )
 """Each cause, in the order of docs/internals/diagnosis.md, and what is fine when it was not found."""
-HEALTH: Final = 5
+HEALTH: Final = 6
 """The first of them are about the coordinator and the partitions, which groups of all types have."""
 STREAMS_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
     *CHECKS[:HEALTH],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelog.client.calls import Partition
+from tidelog.console.audit_events import Denial
 from tidelog.console.next_record import NextRecord
 from tidelog.console.node_facts import NodeFacts
 
@@ -202,6 +203,8 @@ class Sample:
     streams: StreamsFacts | None = None
     nodes: tuple[NodeFacts, ...] = ()
     """What the pages of nodes say that were read."""
+    denials: tuple[Denial, ...] = ()
+    """Of the last minute, from the audit of the nodes."""
     unread: tuple[str, ...] = ()
     """Pages that could not be read, and why."""
 

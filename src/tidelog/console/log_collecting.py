@@ -24,7 +24,7 @@ from tidelog.protocol.messages.offset_for_leader_epoch import (
 )
 
 DEBUGGING_REPLICA: Final = -2
-"""Kafka's number of a reader that is told the end of the log, not the high watermark."""
+"""Kafka's number of a reader that gets the end of the log, not the high watermark."""
 MOST_LOOKED_AT: Final = 20
 """Partitions whose next records are fetched."""
 NEXT_BYTES: Final = 16_384

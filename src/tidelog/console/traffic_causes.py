@@ -4,13 +4,17 @@ commit; and members that take each other's place."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from tidelog.client.calls import Partition
 from tidelog.console.group_facts import GroupFacts, MemberFacts, PartitionFacts, Sample
-from tidelog.console.node_facts import FETCH_RATE, FETCH_THROTTLE, FETCHES, REQUEST_THROTTLE
+from tidelog.console.node_facts import FETCH_RATE, FETCH_THROTTLE, FETCHES, REQUEST_THROTTLE, NodeFacts
 from tidelog.console.quoting import word
 from tidelog.console.verdict import Finding
 from tidelog.console.wording import SHOWN, count, each_line
+
+BUSY: Final = 0.8
+"""Of the time, from which on a loop's requests wait."""
 
 
 def fenced(facts: GroupFacts) -> Finding | None:
@@ -65,6 +69,28 @@ def throttled(facts: GroupFacts) -> Finding | None:
         tuple(texts[:SHOWN]),
         "The command shows the limit. Raise it, or let the application read less.",
         f"tidelog configs --describe --entity-type clients --entity-name {word(min(ids))}",
+    )
+
+
+def busy_leader(facts: GroupFacts) -> Finding | None:
+    """R4: the group falls behind, and its leaders have no time left."""
+    behind = {
+        part.leader: at
+        for at, part in facts.last.partitions.items()
+        if part.lag and facts.before(at).lag and part.lag >= facts.before(at).lag
+    }
+    found = [node for node in facts.last.nodes if node.node_id in behind and (node.busy or 0) > BUSY]
+    if not found or not facts.last.members:
+        return None
+    return Finding(
+        "R4",
+        f"{count(found, 'broker')} that lead partitions with a lag have no time left",
+        tuple(
+            f"broker {node.node_id}: its loop is busy {100 * (node.busy or 0):.0f} % of the time{_busiest(node)}"
+            for node in found[:SHOWN]
+        ),
+        "The brokers are the limit, not the consumer: move leaders to others, or stop what asks them most.",
+        "tidelog top",
     )
 
 
@@ -125,6 +151,11 @@ def refused_commits(facts: GroupFacts) -> Finding | None:
 
 def _place(part: PartitionFacts) -> str:
     return f"committed {part.committed} at both looks, {part.lag} records behind"
+
+
+def _busiest(node: NodeFacts) -> str:
+    first = max(node.clients, key=lambda each: each.requests, default=None)
+    return "" if first is None else f"; {first.client_id}: {first.requests} requests"
 
 
 def _moved(facts: GroupFacts, at: Partition) -> bool:

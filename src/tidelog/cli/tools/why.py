@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidelog.console.group_facts import Sample
 
 STUCK = 3
+DENIALS_MS = 60_000
 BETWEEN_S = 0.5
 MOST_LOOKS = 600
 ENDPOINT_VARIABLE = "TIDELOG_ENDPOINT"
@@ -83,6 +84,7 @@ def command(
     from tidelog.cli.schema_lookup import registry_at, with_schemas
     from tidelog.console.causes import diagnose
     from tidelog.console.collecting import sample
+    from tidelog.console.denials import denials
     from tidelog.console.group_facts import GroupFacts
 
     with (
@@ -96,6 +98,9 @@ def command(
         def look(nodes: Nodes | None) -> Sample:
             found = session.run(sample(group, _now_ms()))
             found = with_nodes(found, group, endpoints, reader, nodes or nodes_at(endpoints, reader))
+            if found.coordinator_error is None:
+                topics = {topic for topic, _ in found.partitions} | found.missing_topics
+                found = replace(found, denials=session.run(denials(group, topics, found.at_ms - DENIALS_MS)))
             return found if registry is None else with_schemas(found, registry)
 
         between: tuple[Sample, ...] = ()
