@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.causes.sampling import NOT_SAMPLED
 from tests.causes.scenario import Scenario
 from tests.causes.scenarios import SCENARIOS
 from tests.causes.scene import Scene
@@ -25,16 +26,24 @@ class Outcome:
     scenario: Scenario
     wrong: str | None
     evidence: tuple[str, ...] = ()
+    burrow: str = NOT_SAMPLED
 
-    def row(self) -> tuple[str, str, str, str]:
+    def row(self) -> tuple[str, str, str, str, str]:
         what = self.scenario.cause or (f"none ({self.scenario.note} as a note)" if self.scenario.note else "none")
         if self.scenario.beside:
             what += f", then {self.scenario.beside}"
-        return what, self.scenario.made, "yes" if self.wrong is None else f"no: {self.wrong}", "; ".join(self.evidence)
+        return (
+            what,
+            self.scenario.made,
+            "yes" if self.wrong is None else f"no: {self.wrong}",
+            self.burrow,
+            "; ".join(self.evidence),
+        )
 
 
 def run(scenario: Scenario, stage: Stage) -> Outcome:
-    scene = Scene(stage.servers, scenario.name, stage.endpoints, stage.cluster)
+    scene = Scene(stage.servers, scenario.name, stage.endpoints, stage.cluster, stage.directory)
+    scene.guarded = stage.guarded
     try:
         answer = scenario.make(scene)
     except Exception as error:  # the other scenarios go on
@@ -43,7 +52,7 @@ def run(scenario: Scenario, stage: Stage) -> Outcome:
     finally:
         scene.close()
     shown = answer["primary"] or next((each for each in answer["notes"] if each["cause"] == scenario.note), None)
-    return Outcome(scenario, scenario.judge(answer), () if shown is None else tuple(shown["evidence"]))
+    return Outcome(scenario, scenario.judge(answer), () if shown is None else tuple(shown["evidence"]), scene.burrow)
 
 
 def run_all(chosen: list[Scenario]) -> list[Outcome]:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from confluent_kafka import TopicPartition
 
 from tests.causes.cluster_scenarios import CLUSTER_SCENARIOS
+from tests.causes.record_scenarios import RECORD_SCENARIOS
 from tests.causes.scenario import Answer, Scenario
 from tests.causes.scene import WAIT_S, Scene
 from tests.causes.share_scenarios import SHARE_SCENARIOS
 from tests.causes.streams_scenarios import STREAMS_SCENARIOS
+from tests.causes.traffic_scenarios import TRAFFIC_SCENARIOS
 from tidelog.console.group_facts import Sample
 
 
@@ -246,4 +248,4 @@ CONSUMER_SCENARIOS = (
     ),
 )
 
-SCENARIOS = (*CONSUMER_SCENARIOS, *CLUSTER_SCENARIOS, *SHARE_SCENARIOS, *STREAMS_SCENARIOS)
+SCENARIOS = (*CONSUMER_SCENARIOS, *RECORD_SCENARIOS, *TRAFFIC_SCENARIOS, *CLUSTER_SCENARIOS, *SHARE_SCENARIOS, *STREAMS_SCENARIOS)

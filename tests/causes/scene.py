@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.causes.sampling import NOT_SAMPLED, Sampler
 from tests.node.cluster import Cluster
 from tidelog.cli.admin_session import AdminSession
 from tidelog.client.admin.configs import alter
@@ -26,7 +28,7 @@ from tidelog.client.admin.results import ResourceType as ConfigOf
 from tidelog.client.calls import Call
 from tidelog.console.collecting import sample
 from tidelog.console.group_facts import Sample
-from tidelog.model.errors import KafkaError
+from tidelog.model.errors import KafkaError as RefusedByKafka
 
 WAIT_S = 60
 FOUND, NOTHING = 3, 0
@@ -36,11 +38,21 @@ FOUND, NOTHING = 3, 0
 class Scene:
     """Closed with its clients by ``close``."""
 
-    def __init__(self, servers: str, name: str, endpoints: Sequence[str] = (), cluster: Cluster | None = None) -> None:
+    def __init__(
+        self, servers: str, name: str, endpoints: Sequence[str] = (), cluster: Cluster | None = None, directory: Path = Path()
+    ) -> None:
         self.servers = servers
         self.endpoints = endpoints
         """Pages of the nodes, for a diagnosis that needs them."""
         self._cluster = cluster
+        self.directory = directory
+        """With the data of the node in ``data``."""
+        self.guarded: str | None = None
+        """Where applications log in, of a stage that asks for it."""
+        self.burrow = NOT_SAMPLED
+        """What Burrow's rules say of the same time."""
+        self.registry: str | None = None
+        """The address of a schema registry."""
         self.topic = f"{name}-topic"
         self.group = f"{name}-group"
         self.admin = AdminClient({"bootstrap.servers": servers})
@@ -81,6 +93,22 @@ class Scene:
         for number in range(count):
             self._producer.produce(self.topic, str(number), partition=0)
         assert self._producer.flush(WAIT_S) == 0
+
+    def write(self, *values: bytes, timestamp_ms: int = 0, **settings: Any) -> None:
+        """These values, each in a batch of its own; ``timestamp_ms`` 0: now."""
+        own = {key.replace("_", "."): value for key, value in settings.items()}
+        producer = Producer({"bootstrap.servers": self.servers, **own})
+        for value in values:
+            producer.produce(self.topic, value, partition=0, timestamp=timestamp_ms)
+            assert producer.flush(WAIT_S) == 0
+
+    def refuses(self) -> bool:
+        """Whether a write with acks=all is refused because too few replicas are in sync."""
+        errors: list[KafkaError] = []
+        producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "message.timeout.ms": 2000, "retries": 0})
+        producer.produce(self.topic, b"refused", partition=0, on_delivery=lambda error, _: errors.append(error))
+        producer.flush(WAIT_S)
+        return any(each is not None and each.code() == KafkaError.NOT_ENOUGH_REPLICAS for each in errors)
 
     def transaction(self, transactional_id: str) -> Producer:
         """A producer whose transaction has begun."""
@@ -191,13 +219,16 @@ class Scene:
     def why(self, meanwhile: Callable[[], object] = lambda: None, seconds: int = 3) -> dict[str, Any]:
         """The answer of the command in a process of its own; ``meanwhile`` runs again and again while it looks."""
         command = [sys.executable, "-m", "tidelog.cli.main", "why", self.group, "--bootstrap-server", self.servers]
+        command += [] if self.registry is None else ["--schema-registry", self.registry]
         command += [word for endpoint in self.endpoints for word in ("--endpoint", endpoint)]
+        sampler = Sampler(self.servers, self.group)
         with subprocess.Popen(
             [*command, "--seconds", str(seconds), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             try:
                 while process.poll() is None:
                     meanwhile()
+                    sampler.sample()
                     try:
                         process.wait(0.05)
                     except subprocess.TimeoutExpired:
@@ -207,6 +238,7 @@ class Scene:
                 process.kill()
         assert process.returncode in (FOUND, NOTHING), errors
         found: dict[str, Any] = json.loads(output)
+        self.burrow = sampler.status()
         assert (process.returncode == FOUND) == (found["primary"] is not None)
         return found
 
@@ -214,5 +246,5 @@ class Scene:
 def _seen(group: str) -> Call[Sample | None]:
     try:
         return (yield from sample(group, 0))
-    except KafkaError:
+    except RefusedByKafka:
         return None  # not there yet

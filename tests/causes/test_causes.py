@@ -22,7 +22,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if each.fast], ids=lambda each: each.name)
 def test_the_cause_is_named(stage: Stage, scenario: Scenario) -> None:
     assert scenario.stage == NODE
-    scene = Scene(stage.servers, scenario.name, stage.endpoints)
+    scene = Scene(stage.servers, scenario.name, stage.endpoints, directory=stage.directory)
     try:
         assert scenario.judge(scenario.make(scene)) is None
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tidelog.cli.facts.endpoint import Page, Reader
@@ -16,11 +16,17 @@ from tidelog.console.windows import asked, with_windows
 NOT_READ: Final = (KeyError, TypeError, ValueError)
 
 
-def with_pages(found: Sample, group: str, endpoints: Sequence[str], reader: Reader) -> Sample:
-    """The sample with what these endpoints say; ``unread`` names those that could not be read: a node that is down must not
-    hide what the others know."""
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What some endpoints say now; ``unread``: why others do not. A node that is down must not hide what the others know."""
+
+    facts: tuple[NodeFacts, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def nodes_at(endpoints: Sequence[str], reader: Reader) -> Nodes:
+    """The facts and metrics of these endpoints."""
     nodes: list[NodeFacts] = []
-    windows: dict[Partition, list[Page]] = {}
     unread: list[str] = []
     for endpoint in endpoints:
         try:
@@ -28,11 +34,23 @@ def with_pages(found: Sample, group: str, endpoints: Sequence[str], reader: Read
             # Several processes behind one address share a page of metrics, whose values belong to no one of them.
             text = reader.metrics(endpoint) if len(pages) == 1 else None
             nodes += [node_facts(page, text) for page in pages]
+        except CommandFailed as problem:
+            unread.append(str(problem))
+        except NOT_READ as problem:
+            unread.append(f"{endpoint}: its page is of something else ({type(problem).__name__})")
+    return Nodes(tuple(nodes), tuple(unread))
+
+
+def with_nodes(found: Sample, group: str, endpoints: Sequence[str], reader: Reader, nodes: Nodes) -> Sample:
+    """The sample with these, and with the windows of its share partitions."""
+    windows: dict[Partition, list[Page]] = {}
+    unread = list(nodes.unread)
+    for endpoint in endpoints if asked(found) else ():
+        try:
             for at in asked(found):
                 offset = found.partitions[at].committed or 0
                 windows.setdefault(at, []).extend(reader.share_record(endpoint, group, at[0], at[1], offset))
         except CommandFailed as problem:
             unread.append(str(problem))
-        except NOT_READ as problem:
-            unread.append(f"{endpoint}: its page is of something else ({type(problem).__name__})")
-    return with_windows(replace(found, nodes=tuple(nodes), unread=tuple(unread)), group, windows)
+    found = replace(found, nodes=nodes.facts, unread=tuple(dict.fromkeys(unread)))
+    return with_windows(found, group, windows)

@@ -12,9 +12,19 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.client.calls import Partition
+from tidelog.console.denied import denied
 from tidelog.console.group_facts import EMPTY, REBALANCING, SHARE, STREAMS, GroupFacts
 from tidelog.console.offset_causes import held, never_commits, out_of_range, pending, share_held, slower, stands
 from tidelog.console.quoting import word
+from tidelog.console.record_causes import (
+    behind_high_watermark,
+    corrupt,
+    large_batch,
+    other_history,
+    poison,
+    schema_missing,
+    soon_removed,
+)
 from tidelog.console.share_causes import (
     begins_at_latest,
     full_group,
@@ -27,6 +37,7 @@ from tidelog.console.share_causes import (
     state_missing,
 )
 from tidelog.console.streams_causes import not_ready
+from tidelog.console.traffic_causes import busy_leader, fenced, paused, refused_commits, throttled
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.console.wording import SHOWN, count, each_line, named, numbers, partitions_text
 
@@ -68,7 +79,8 @@ def unseen(facts: GroupFacts) -> tuple[str, ...]:
     """What was not looked at, because no request or no page that was read tells it."""
     last = facts.last
     if last.protocol != SHARE:
-        return (*UNSEEN, *last.unread)
+        seen = bool(last.nodes) and all(node.metrics is not None for node in last.nodes)
+        return (*(each for each in UNSEEN if not seen or each is not METRICS), *last.unread)
     seen = all(part.share.leader_seen for part in last.partitions.values() if part.share is not None)
     return (*(() if seen else (WINDOWS,)), WORKERS, UNSEEN[1], *last.unread)
 
@@ -277,32 +289,47 @@ def _deleted_topic(facts: GroupFacts) -> Finding | None:
 
 
 CHECKS: Final[tuple[tuple[Check, str], ...]] = (
+    (denied, "the audit, where it can be read, has no denial of the last minute for the group"),
     (_coordinator, "the coordinator answers"),
     (_leaderless, "each partition has a leader"),
     (_unreachable, "each leader can be reached from here"),
     (_under_min_isr, "each partition has min.insync.replicas"),
+    (behind_high_watermark, "what is written can be read"),
     (_manual, "the coordinator knows the consumers"),
     (_no_members, "the group has members, or nothing to read"),
+    (fenced, "no processes share a group.instance.id"),
     (_missing_topic, "each topic of the subscription exists"),
     (_deleted_topic, "each topic with offsets exists"),
     (_rebalancing, "the group is not rebalancing all the time"),
     (_revocation, "no member keeps partitions that are meant for others"),
     (_idle_members, "each member has partitions"),
+    (refused_commits, "no consumer outside of the group reads for it, as far as metrics were read"),
+    (other_history, "committed offsets are of the logs' own history"),
     (out_of_range, "committed offsets lie inside of the logs"),
+    (soon_removed, "retention removes nothing that is read soon"),
     (held, "no transaction holds back what is to be read"),
     (pending, "no transaction holds back what was committed"),
+    (throttled, "no quota throttles it, as far as metrics were read"),
+    (corrupt, "the next batches can be read"),
+    (schema_missing, "no next record lacks its schema, as far as a registry was asked"),
+    (poison, "no next record is unlike those before it"),
+    (large_batch, "no next batch is larger than clients ask for"),
+    (paused, "each member fetches all that it has, as far as metrics were read"),
     (never_commits, "offsets are committed for each partition that is read"),
     (stands, "each partition with a lag moves, or is held by what is named"),
+    (busy_leader, "the leaders have time left, as far as their pages were read"),
     (slower, "reading keeps up with writing"),
 )
 """Each cause, in the order of docs/internals/diagnosis.md, and what is fine when it was not found."""
+HEALTH: Final = 6
+"""The first of them are about the coordinator and the partitions, which groups of all types have."""
 STREAMS_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
-    *CHECKS[:4],
+    *CHECKS[:HEALTH],
     (not_ready, "the topology has its topics, and each member runs it"),
-    *CHECKS[4:],
+    *CHECKS[HEALTH:],
 )
 SHARE_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
-    *CHECKS[:4],
+    *CHECKS[:HEALTH],
     (state_missing, "the state of the share group can be stored"),
     (_no_members, "the group has members, or nothing to read"),
     (full_group, "further workers may join"),
@@ -316,10 +343,11 @@ SHARE_CHECKS: Final[tuple[tuple[Check, str], ...]] = (
     (nothing_finished, "each partition with a lag moves"),
     (share_rate, "the group keeps up with writing"),
 )
+METRICS: Final = "throttling by quotas and partitions that are not fetched: the nodes' metrics say so; name them with --endpoint"
 UNSEEN: Final = (
     "whether a consumer polls, pauses partitions, or fails to decode a record: its own log says so",
     "ACL denials of the members: their log or the audit of the brokers says so",
-    "throttling by quotas: the brokers' metrics say so (tidelog top, kafka_server_fetch_throttle_time)",
+    METRICS,
 )
 WORKERS: Final = "what a worker does with the records that it has: its own log says so"
 WINDOWS: Final = "who holds records and what is in flight: only the partitions' leaders know; name their pages with --endpoint"

@@ -16,6 +16,7 @@ from tidelog.client.calls import Ask, Call, Coordinator, Partition
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.client.failures import NoConnection
 from tidelog.console.group_facts import SHARE, STREAMS, MemberFacts, Sample
+from tidelog.console.log_collecting import with_epochs, with_next
 from tidelog.console.partition_collecting import topics_of, with_offsets, without_markers
 from tidelog.console.share_collecting import share_sample
 from tidelog.console.streams_collecting import streams_group
@@ -52,6 +53,14 @@ def _without_coordinator(found: Sample) -> Call[Sample]:
     return replace(found, no_offsets_topic=gone, leaderless_offsets=down)
 
 
+def members(group_id: str, now_ms: int) -> Call[Sample | None]:
+    """The members of a consumer group alone: a cheap look. None for a group of another type."""
+    try:
+        return (yield from _group(group_id, now_ms))
+    except (KafkaError, NoConnection):
+        return None
+
+
 def _sample(group_id: str, now_ms: int) -> Call[Sample]:
     try:
         found = yield from _group(group_id, now_ms)
@@ -70,12 +79,16 @@ def _sample(group_id: str, now_ms: int) -> Call[Sample]:
     read = {at for member in found.members for at in member.assignment | (member.target or frozenset())}
     there = yield from topics_of(wanted | {topic for topic, _ in (*offsets, *read)}, {*offsets, *read})
     partitions = {
-        at: replace(part, committed=offsets[at].offset, pending=at not in settled) if at in offsets else part
+        at: replace(part, committed=offsets[at].offset, committed_epoch=offsets[at].leader_epoch, pending=at not in settled)
+        if at in offsets
+        else part
         for at, part in there.partitions.items()
     }
+    partitions = yield from without_markers((yield from with_offsets(partitions)), there.ids)
+    partitions = yield from with_next((yield from with_epochs(partitions)), there.ids)
     return replace(
         found,
-        partitions=(yield from without_markers((yield from with_offsets(partitions)), there.ids)),
+        partitions=partitions,
         missing_topics=there.missing,
         topics=there.all_names,
         counts=there.counts,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelog.client.calls import Partition
+from tidelog.console.audit_events import Denial
+from tidelog.console.next_record import NextRecord
 from tidelog.console.node_facts import NodeFacts
 
 EMPTY = "Empty"
@@ -135,6 +137,16 @@ class PartitionFacts:
     only_markers: bool = False
     """Between the committed offset and the end lie markers of transactions alone, which no consumer is given."""
     held_by: HeldBy | None = None
+    committed_epoch: int = -1
+    """The leader epoch of the committed offset, -1 where the client did not send one."""
+    epoch_end: tuple[int, int] | None = None
+    """Where that epoch, or the last one before it, ended in the log: (epoch, offset)."""
+    log_end: int | None = None
+    """The end of the leader's log, of which the high watermark may lack the last records."""
+    retention_ms: int | None = None
+    """retention.ms where the topic is not compacted."""
+    next: NextRecord | None = None
+    """What is read next, where there is a lag and records may be read."""
     unreachable: str | None = None
     """Why its leader could not be asked."""
     share: ShareProgress | None = None
@@ -191,6 +203,8 @@ class Sample:
     streams: StreamsFacts | None = None
     nodes: tuple[NodeFacts, ...] = ()
     """What the pages of nodes say that were read."""
+    denials: tuple[Denial, ...] = ()
+    """Of the last minute, from the audit of the nodes."""
     unread: tuple[str, ...] = ()
     """Pages that could not be read, and why."""
 
@@ -202,6 +216,8 @@ class GroupFacts:
     group_id: str
     first: Sample
     last: Sample
+    between: tuple[Sample, ...] = ()
+    """Looks at the members alone, in between."""
 
     @property
     def seconds(self) -> float:

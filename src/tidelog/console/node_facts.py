@@ -12,7 +12,8 @@ SESSIONS: Final = "kafka_server_sharesessioncache_sharesessionscount"
 FETCHES: Final = "kafka_server_brokertopicmetrics_totalfetchrequests_total"
 FETCH_THROTTLE: Final = "kafka_server_fetch_throttle_time"
 REQUEST_THROTTLE: Final = "kafka_server_request_throttle_time"
-WANTED: Final = (LOCK_TIMEOUTS, SESSIONS, FETCHES, FETCH_THROTTLE, REQUEST_THROTTLE)
+FETCH_RATE: Final = "kafka_server_fetch_byte_rate"
+WANTED: Final = (LOCK_TIMEOUTS, SESSIONS, FETCHES, FETCH_THROTTLE, REQUEST_THROTTLE, FETCH_RATE)
 MOST_VALUES: Final = 100_000
 """Values of these metrics that are kept of one page."""
 _LINE: Final = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")

@@ -18,15 +18,17 @@ from tidelog.client.calls import Ask, Call, Each, Node, Partition
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.client.failures import NoConnection
 from tidelog.console.group_facts import HeldBy, PartitionFacts
+from tidelog.console.log_collecting import fetched, log_ends
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tidelog.model.ports import Buffer
 from tidelog.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.records.batch import CorruptBatch, iter_headers
 
 READ_COMMITTED: Final = 1
 MIN_ISR: Final = "min.insync.replicas"
+RETENTION: Final = "retention.ms"
+CLEANUP: Final = "cleanup.policy"
 MOST_MARKERS: Final = 8
 """A longer lag is not looked at: it has records."""
 MOST_LOOKED_AT: Final = 50
@@ -56,24 +58,26 @@ def topics_of(names: Iterable[str], wanted: Collection[Partition] | None = None)
     for topic in described:
         if topic.error_code != ErrorCode.NONE or not topic.name:
             continue
-        least = yield from _min_isr(topic.name)
+        least, retention = yield from _settings(topic.name)
         for part in topic.partitions:
             at = (topic.name, part.partition_index)
             if wanted is None or at in wanted:
-                partitions[at] = PartitionFacts(part.leader_id, tuple(part.replica_nodes), tuple(part.isr_nodes), least)
+                sound = PartitionFacts(part.leader_id, tuple(part.replica_nodes), tuple(part.isr_nodes), least)
+                partitions[at] = replace(sound, retention_ms=retention)
     ids = {topic.name or "": topic.topic_id for topic in described}
     counts = {topic.name or "": len(topic.partitions) for topic in described if topic.error_code == ErrorCode.NONE}
     return Topics(partitions, ids, missing, frozenset(topic.name or "" for topic in everything), counts)
 
 
-def _min_isr(topic: str) -> Call[int]:
-    """1 where the configuration may not be read."""
+def _settings(topic: str) -> Call[tuple[int, int | None]]:
+    """min.insync.replicas, and retention.ms where it removes records; 1 and None where the configuration may not be read."""
     try:
-        found = yield from describe_configs(ResourceType.TOPIC, topic, [MIN_ISR])
+        found = yield from describe_configs(ResourceType.TOPIC, topic, [MIN_ISR, RETENTION, CLEANUP])
     except KafkaError:
-        return 1
-    entry = found.get(MIN_ISR)
-    return 1 if entry is None or not entry.value else int(entry.value)
+        return 1, None
+    values = {name: entry.value or "" for name, entry in found.items()}
+    removes = "delete" in values.get(CLEANUP, "")
+    return int(values.get(MIN_ISR) or 1), int(values[RETENTION]) if removes and values.get(RETENTION) else None
 
 
 def with_offsets(partitions: Mapping[Partition, PartitionFacts]) -> Call[dict[Partition, PartitionFacts]]:
@@ -82,29 +86,37 @@ def with_offsets(partitions: Mapping[Partition, PartitionFacts]) -> Call[dict[Pa
     for at, part in partitions.items():
         if part.leader >= 0:
             led.setdefault(part.leader, []).append(at)
-    answers = (yield Each([_ends(each) for each in led.values()])) if led else []
+    calls = [_ends(leader, ats, [at for at in ats if len(partitions[at].replicas) > 1]) for leader, ats in led.items()]
+    answers = (yield Each(calls)) if calls else []
     found = dict(partitions)
     for ats, answer in zip(led.values(), answers, strict=True):
         for at in ats:
             if isinstance(answer, str):
                 found[at] = replace(found[at], unreachable=answer)
             else:
-                starts, stable, ends = answer
-                found[at] = replace(found[at], start=_offset(starts, at), stable=_offset(stable, at), end=_offset(ends, at))
+                starts, stable, ends, log_ends = answer
+                found[at] = replace(
+                    found[at],
+                    start=_offset(starts, at),
+                    stable=_offset(stable, at),
+                    end=_offset(ends, at),
+                    log_end=log_ends.get(at),
+                )
     held = [at for at, part in found.items() if part.stable is not None and part.end is not None and part.stable < part.end]
     holders = (yield from _holders({at: found[at] for at in held})) if held else {}
     return {at: replace(part, held_by=holders.get(at)) for at, part in found.items()}
 
 
-def _ends(ats: Sequence[Partition]) -> Call[tuple[Mapping[Partition, Any], ...] | str]:
-    """Starts, ends for readers of committed records, and ends, of partitions with one leader; a text: it cannot be reached."""
+def _ends(leader: int, ats: Sequence[Partition], several: Sequence[Partition]) -> Call[tuple[Mapping[Partition, Any], ...] | str]:
+    """Starts, ends for readers of committed records, ends, and ends of the logs with ``several`` replicas, of partitions with one
+    leader; a text: it cannot be reached."""
     try:
         starts = yield from list_offsets(dict.fromkeys(ats, EARLIEST_TIMESTAMP))
         stable = yield from list_offsets(dict.fromkeys(ats, LATEST_TIMESTAMP), READ_COMMITTED)
         ends = yield from list_offsets(dict.fromkeys(ats, LATEST_TIMESTAMP))
+        return starts, stable, ends, (yield from log_ends(leader, several))
     except NoConnection as problem:
         return str(problem)
-    return starts, stable, ends
 
 
 def without_markers(
@@ -126,14 +138,8 @@ def without_markers(
 
 
 def _only_markers(at: Partition, part: PartitionFacts, topic_id: bytes) -> Call[bool]:
-    wanted = FetchPartition(partition=at[1], fetch_offset=part.committed or 0, partition_max_bytes=MARKER_BYTES)
-    topic = FetchTopic(topic=at[0], topic_id=topic_id, partitions=[wanted])
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MARKER_BYTES, topics=[topic])
-    answer = yield Ask(request, Node(part.leader), code_of=lambda answer: int(answer.error_code))
-    check(answer.error_code)
-    (got,) = (each for topic in answer.responses for each in topic.partitions)
-    check(got.error_code)
-    return markers_alone(got.records or b"", part.committed or 0, part.end or 0)
+    records = yield from fetched(at, part.leader, topic_id, part.committed or 0, MARKER_BYTES)
+    return markers_alone(records, part.committed or 0, part.end or 0)
 
 
 def markers_alone(records: Buffer, begin: int, end: int) -> bool:

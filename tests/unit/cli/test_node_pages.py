@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.console.group_samples import AT, HEALTHY, SAMPLE
 from tidelog.cli.facts.endpoint import Access, Page, Reader
-from tidelog.cli.node_pages import with_pages
+from tidelog.cli.node_pages import nodes_at, with_nodes
 from tidelog.cli.refusal import CommandFailed
 from tidelog.console.group_facts import SHARE, Sample, ShareProgress
 
@@ -34,6 +34,10 @@ class Pages(Reader):
     def share_record(self, *asked: Any) -> list[Page]:
         self.asked.append(asked)
         return [{"node": {"id": 1}, "leader": {"share": None}}]
+
+
+def with_pages(found: Sample, group: str, endpoints: tuple[str, ...], reader: Reader) -> Sample:
+    return with_nodes(found, group, endpoints, reader, nodes_at(endpoints, reader))
 
 
 def test_no_endpoint_changes_nothing() -> None:

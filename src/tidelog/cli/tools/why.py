@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +19,14 @@ from tidelog.cli.connection_options import FILE, bootstrap_option, command_confi
 from tidelog.console.verdict import Finding, Verdict
 from tidelog.model.printable import printable
 
+if TYPE_CHECKING:
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.console.group_facts import Sample
+
 STUCK = 3
+DENIALS_MS = 60_000
+BETWEEN_S = 0.5
+MOST_LOOKS = 600
 ENDPOINT_VARIABLE = "TIDELOG_ENDPOINT"
 PATIENCE_MS = 10_000
 """How long a coordinator may fail to answer until that is the finding: longer than one takes to move to another broker."""
@@ -44,6 +52,9 @@ PATIENCE_MS = 10_000
     help="tidelog.http.listener of a node; once for each node. Nodes know what no request of Kafka's protocol tells: who holds "
     f"records of a share group, who is throttled, how busy they are. [{ENDPOINT_VARIABLE}; none without]",
 )
+@click.option(
+    "--schema-registry", metavar="URL", help="Ask there for the schemas of the next records, where their values begin with an id."
+)
 @click.option("--token-file", type=FILE, help="A file with a token that the nodes accept.")
 @click.option("--user-file", type=FILE, help="A file with a line name:password that the nodes accept.")
 @click.option("--ca-file", type=FILE, help="PEM with the authority of the nodes' certificates, for https.")
@@ -55,6 +66,7 @@ def command(
     command_config: str | None,
     seconds: float,
     endpoints: tuple[str, ...],
+    schema_registry: str | None,
     token_file: str | None,
     user_file: str | None,
     ca_file: str | None,
@@ -68,10 +80,12 @@ def command(
     """
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.facts.endpoint import Access, Reader
-    from tidelog.cli.node_pages import with_pages
+    from tidelog.cli.node_pages import Nodes, nodes_at, with_nodes
+    from tidelog.cli.schema_lookup import registry_at, with_schemas
     from tidelog.console.causes import diagnose
     from tidelog.console.collecting import sample
-    from tidelog.console.group_facts import GroupFacts, Sample
+    from tidelog.console.denials import denials
+    from tidelog.console.group_facts import GroupFacts
 
     with (
         refusal.one_line("Error: "),
@@ -79,16 +93,25 @@ def command(
     ):
         reader = Reader(Access(token_file, user_file, ca_file, cert_file))
 
-        def look() -> Sample:
-            return with_pages(session.run(sample(group, _now_ms())), group, endpoints, reader)
+        registry = None if schema_registry is None else registry_at(schema_registry)
 
-        first = look()
+        def look(nodes: Nodes | None) -> Sample:
+            found = session.run(sample(group, _now_ms()))
+            found = with_nodes(found, group, endpoints, reader, nodes or nodes_at(endpoints, reader))
+            if found.coordinator_error is None:
+                topics = {topic for topic, _ in found.partitions} | found.missing_topics
+                found = replace(found, denials=session.run(denials(group, topics, found.at_ms - DENIALS_MS)))
+            return found if registry is None else with_schemas(found, registry)
+
+        between: tuple[Sample, ...] = ()
+        first = look(None)
         if first.coordinator_error is None or first.out_of_reach:
-            time.sleep(seconds)
-            last = look()
+            between = watched(session, group, first, seconds)
+            # A look fetches records itself: the fetches that nodes count between the looks are those of others.
+            last = look(nodes_at(endpoints, reader))
         else:
             last = replace(first, at_ms=_now_ms())  # it was asked again and again already
-        verdict = diagnose(GroupFacts(group, first, last))
+        verdict = diagnose(GroupFacts(group, first, last, between))
         if as_json:
             click.echo(json.dumps(verdict.as_json(), indent=2))
         else:
@@ -96,6 +119,20 @@ def command(
             for line in text(verdict, where):
                 click.echo(printable(line))
         sys.exit(0 if verdict.primary is None else STUCK)
+
+
+def watched(session: AdminSession, group: str, first: Sample, seconds: float) -> tuple[Sample, ...]:
+    """Looks at the members of a consumer group, one a second, until the time is over."""
+    from tidelog.console.collecting import members
+
+    found: list[Sample] = []
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, BETWEEN_S))
+        known = session.run(members(group, _now_ms())) if any(each.instance_id for each in first.members) else None
+        if known is not None:
+            found = [*found, known][-MOST_LOOKS:]
+    return tuple(found)
 
 
 def text(verdict: Verdict, where: str = "") -> Iterator[str]:

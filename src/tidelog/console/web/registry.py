@@ -126,6 +126,15 @@ class Registry:
                 _bound(self._found)
             return found
 
+    def lacks(self, schema_id: int) -> bool:
+        """Whether the registry says that it has no schema with this id. Unreachable."""
+        with self._lock:
+            try:
+                self._get(f"/schemas/ids/{schema_id}", "such schema")
+            except Refused:
+                return True
+            return False
+
     def _looked_up(self, schema_id: int) -> Schema:
         answer = self._get(f"/schemas/ids/{schema_id}", f"schema {schema_id}")
         kind = str(answer.get("schemaType") or "AVRO")
