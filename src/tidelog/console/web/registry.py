@@ -16,13 +16,15 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from tidelog.console.payloads import avro, exact_json
-from tidelog.console.payloads.framed import Refused, Schema
+from tidelog.console.payloads import avro, exact_json, protobuf
+from tidelog.console.payloads.framed import AVRO, JSON, PROTOBUF, Refused, Schema
 from tidelog.model.errors import ConfigError
 
 TIMEOUT_S: Final = 5.0
 MAX_BYTES: Final = 4 << 20
 MAX_KEPT: Final = 1000
+MAX_KEPT_TEXT: Final = 16 << 20
+"""Characters of all schemas that are kept, with those that they refer to."""
 MAX_REFERENCES: Final = 100
 NOT_AGAIN_S: Final = 30.0
 """How long a schema that was not there, or a registry that did not answer, is not asked for again."""
@@ -51,50 +53,70 @@ class Registry:
             self._headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
         self._now = now
         self._lock = threading.Lock()
-        self._found: OrderedDict[int, Schema] = OrderedDict()
-        self._refused: OrderedDict[int, tuple[float, str]] = OrderedDict()
+        self._found: OrderedDict[int | str, tuple[Schema, int]] = OrderedDict()
+        self._kept_text = 0
+        self._refused: OrderedDict[int | str, tuple[float, str]] = OrderedDict()
         self._down: tuple[float, str] = (0.0, "")
 
-    def find(self, schema_id: int) -> Schema:
-        """Refused when there is no such schema, when its kind is not decoded, or when the registry does not answer."""
+    def find(self, schema: int | str) -> Schema:
+        """By id or GUID. Refused when there is no such schema, when its kind is not decoded, or when the registry does not
+        answer."""
         with self._lock:
-            found = self._found.get(schema_id)
-            if found is not None:
-                self._found.move_to_end(schema_id)
-                return found
-            for until, reason in (self._down, self._refused.get(schema_id, (0.0, ""))):
+            kept = self._found.get(schema)
+            if kept is not None:
+                self._found.move_to_end(schema)
+                return kept[0]
+            for until, reason in (self._down, self._refused.get(schema, (0.0, ""))):
                 if self._now() < until:
                     raise Refused(reason)
             recent = sum(until > self._now() for until, _ in self._refused.values())
             if recent >= MOST_MISSES:
                 raise Refused(f"{recent} ids were looked up in vain; others are asked for within {NOT_AGAIN_S:.0f} s")
             try:
-                found = self._found[schema_id] = self._looked_up(schema_id)
+                found = self._looked_up(schema)
             except Refused as error:
-                self._refused[schema_id] = (self._now() + NOT_AGAIN_S, str(error))
+                self._refused[schema] = (self._now() + NOT_AGAIN_S, str(error))
                 _bound(self._refused)
                 raise
             except Unreachable as error:
                 self._down = (self._now() + NOT_AGAIN_S, str(error))
                 raise Refused(str(error)) from None
-            _bound(self._found)
             return found
 
-    def _looked_up(self, schema_id: int) -> Schema:
-        answer = self._get(f"/schemas/ids/{schema_id}", f"schema {schema_id}")
-        kind = str(answer.get("schemaType") or "AVRO")
-        if kind == "JSON":
-            return Schema(schema_id, kind, _json_text)
-        if kind != "AVRO":
-            raise Refused(f"schema {schema_id} is of the kind {kind}, which is not decoded")
-        references: list[str] = []
-        self._collect(answer, references, set())
-        return Schema(schema_id, kind, avro.reader(str(answer["schema"]), references))
+    def _looked_up(self, schema: int | str) -> Schema:
+        by_guid = isinstance(schema, str)
+        answer = self._get(f"/schemas/{'guids' if by_guid else 'ids'}/{schema}", f"schema {schema}")
+        kind, text = str(answer.get("schemaType") or AVRO), str(answer["schema"])
+        references: list[tuple[str, str]] = []
+        text_of: Callable[[bytes], str]
+        if kind == JSON:
+            text_of = _json_text
+        elif kind == AVRO:
+            self._collect(answer, references, set())
+            text_of = avro.reader(text, [each for _, each in references])
+        elif kind == PROTOBUF:
+            self._collect(answer, references, set())
+            text_of = protobuf.reader(text, dict(references))
+        else:
+            raise Refused(f"schema {schema} is of the kind {kind}, which is not decoded")
+        found = Schema(None if by_guid else int(schema), kind, text_of, str(schema) if by_guid else None)
+        self._keep(schema, found, len(text) + sum(len(each) for _, each in references))
+        return found
 
-    def _collect(self, answer: Any, found: list[str], seen: set[tuple[str, int]]) -> None:
-        """The schemas that this one uses, each after its own."""
+    def _keep(self, schema: int | str, found: Schema, size: int) -> None:
+        """Keep a schema; those that were used least lately go."""
+        self._found[schema] = (found, size)
+        self._kept_text += size
+        while len(self._found) > MAX_KEPT or (self._kept_text > MAX_KEPT_TEXT and len(self._found) > 1):
+            self._kept_text -= self._found.popitem(last=False)[1][1]
+
+    def _collect(self, answer: Any, found: list[tuple[str, str]], seen: set[tuple[str, int]]) -> None:
+        """The schemas that this one uses, by the names under which it does, each after its own."""
         for each in answer.get("references") or ():
-            at = (str(each["subject"]), int(each["version"]))
+            try:
+                name, at = str(each["name"]), (str(each["subject"]), int(each["version"]))
+            except (KeyError, TypeError, ValueError):
+                raise Refused("a reference of its schema has no name, subject or version") from None
             if at in seen:
                 continue
             seen.add(at)
@@ -102,7 +124,7 @@ class Registry:
                 raise Refused(f"the schema uses more than {MAX_REFERENCES} others")
             used = self._get(f"/subjects/{quote(at[0], safe='')}/versions/{at[1]}", f"version {at[1]} of {at[0]}")
             self._collect(used, found, seen)
-            found.append(str(used["schema"]))
+            found.append((name, str(used["schema"])))
 
     def _get(self, path: str, what: str) -> Any:
         if self._tls is not None:
@@ -130,7 +152,7 @@ class Registry:
         return answer
 
 
-def _bound(kept: OrderedDict[int, Any]) -> None:
+def _bound(kept: OrderedDict[int | str, Any]) -> None:
     while len(kept) > MAX_KEPT:
         kept.popitem(last=False)
 
