@@ -170,7 +170,7 @@ export interface Payload {
   readonly text: string;
   readonly cut: boolean;
   readonly masked: boolean;
-  readonly schema: { readonly id: number; readonly type: string; readonly subject: string | null } | null;
+  readonly schema: { readonly id: number | null; readonly guid: string | null; readonly type: string; readonly subject: string | null } | null;
   readonly refused: readonly { readonly decoder: string; readonly reason: string }[];
 }
 

@@ -66,8 +66,8 @@ export function toBody(draft: Draft): object | null {
 }
 
 /**
- * A payload as it can be sent again, or null where its text does not hold all its bytes: Avro, MessagePack and integers are shown
- * decoded, and masked or cut text is not what was written.
+ * A payload as it can be sent again, or null where its text does not hold all its bytes: Avro, Protobuf, MessagePack and integers
+ * are shown decoded, and masked or cut text is not what was written.
  */
 export function partOf(payload: Payload | null): Part | null {
   if (payload === null) return { encoding: "null", data: "" };

@@ -89,6 +89,8 @@ export function decoders(features: Session["features"]): readonly (readonly [str
     ["json", "JSON"],
     ["text", "Text"],
     optional("avro", "Avro"),
+    optional("protobuf", "Protobuf"),
+    optional("jsonschema", "JSON with a schema"),
     optional("msgpack", "MessagePack"),
     ["int", "Integer"],
     ["hex", "Hex"],

@@ -51,7 +51,7 @@ export function PayloadView({ name, payload, nothing, download, onFull, fullByte
         <h3>{name}</h3>
         <span class="soft" title={`${exact(payload.size)} bytes`}>
           {payload.decoder}, {bytes(payload.size)}
-          {payload.schema && `, schema ${payload.schema.id} (${payload.schema.type}${payload.schema.subject === null ? "" : ` of ${payload.schema.subject}`})`}
+          {payload.schema && `, schema ${payload.schema.id ?? payload.schema.guid} (${payload.schema.type}${payload.schema.subject === null ? "" : ` of ${payload.schema.subject}`})`}
         </span>
         <span class="spring" />
         {shown?.laid && <Check label="as stored" checked={asStored} onChange={setAsStored} />}

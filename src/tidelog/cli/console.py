@@ -30,7 +30,11 @@ REGISTRY_URL = "schema.registry.url"
 @command_config_option
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME=HOST:PORT,...", help="A further cluster. May be repeated.")
 @click.option("--cluster-config", "configs", multiple=True, metavar="NAME=FILE", help="Settings of its client.")
-@click.option("--schema-registry", metavar="URL", help=f"Where Avro's schemas are; {REGISTRY_URL} in --command-config, too.")
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help=f"Where schemas of Avro, Protobuf and JSON are; {REGISTRY_URL} in --command-config, too.",
+)
 @click.option("--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="Where the console listens.")
 @click.option("--public-url", metavar="URL", help="Where browsers find it, if not at --listen: behind a proxy, or by its name.")
 @click.option("--base-path", default="/", metavar="/PATH", help="The path that it is served under.")

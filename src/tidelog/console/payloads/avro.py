@@ -175,14 +175,14 @@ def _logical(schema: Any, raw: Any) -> Any:
     """The value that a logical type means; the raw one for types that are not known, and beyond the calendar."""
     kind = schema.get("logicalType", "")
     if kind == "decimal" and isinstance(raw, bytes):
-        return _decimal(raw, schema.get("scale", 0))
+        return decimal(raw, schema.get("scale", 0))
     if kind == "date" and isinstance(raw, int):
-        return _instant(raw * 86_400, 0, 1)[:10] or raw
+        return instant(raw * 86_400, 0, 1)[:10] or raw
     name, _, unit = kind.rpartition("-")
     if not isinstance(raw, int) or unit not in _PER_SECOND:
         return _json(raw)
     seconds, part = divmod(raw, _PER_SECOND[unit])
-    text = _instant(seconds, part, _PER_SECOND[unit])
+    text = instant(seconds, part, _PER_SECOND[unit])
     if not text:
         return raw
     match name:
@@ -195,15 +195,16 @@ def _logical(schema: Any, raw: Any) -> Any:
     return raw
 
 
-def _decimal(raw: bytes, scale: int) -> Any:
-    """All digits, whatever the precision of arithmetic is; the bytes where there are too many."""
+def decimal(raw: bytes, scale: int) -> Any:
+    """The text of an integer with ``scale`` digits behind the point: all of them, whatever the
+    precision of arithmetic is; the bytes where there are too many."""
     if len(raw) > MAX_DECIMAL_BYTES or not 0 <= scale <= MAX_DECIMAL_BYTES:
         return _json(raw)
     sign, digits, _ = Decimal(int.from_bytes(raw, "big", signed=True)).as_tuple()
     return str(Decimal((sign, digits, -scale)))
 
 
-def _instant(seconds: int, part: int, per_second: int) -> str:
+def instant(seconds: int, part: int, per_second: int) -> str:
     """ISO 8601 without a zone; empty beyond the years 1 to 9999."""
     try:
         when = _EPOCH + timedelta(seconds=seconds)

@@ -40,24 +40,32 @@ class Payload:
             "text": self.text,
             "cut": self.cut,
             "masked": self.masked,
-            "schema": None if self.schema is None else {"id": self.schema.schema_id, "type": self.schema.kind, "subject": None},
+            "schema": None if self.schema is None else _described(self.schema),
             "refused": [{"decoder": decoder, "reason": reason} for decoder, reason in self.refused],
         }
 
 
-def decode(data: bytes | memoryview, wanted: str, limit: int, schemas: Schemas | None = None) -> Payload:
+def _described(schema: Schema) -> Mapping[str, Any]:
+    return {"id": schema.schema_id, "guid": schema.guid, "type": schema.kind, "subject": None}
+
+
+def decode(
+    data: bytes | memoryview, wanted: str, limit: int, schemas: Schemas | None = None, header: bytes | None = None
+) -> Payload:
     """``wanted``: auto or the name of a decoder. ``limit``: bytes that are shown at most. ``schemas``: for payloads that begin
-    with the id of one.
+    with the id of one. ``header``: the value of the header that says the schema instead, see ``framed``.
 
     A decoder that was asked for and does not fit gives hexadecimal, with its reason."""
     raw = bytes(data)
     refused: list[tuple[str, str]] = []
-    automatic = AUTOMATIC if schemas is None else (BY_SCHEMA, *AUTOMATIC)
-    for name in automatic if wanted == "auto" else (wanted,):
+    if wanted in BY_SCHEMA or (wanted == "auto" and schemas is not None):
         try:
-            if name == BY_SCHEMA:
-                text, schema = _by_schema(raw, schemas)
-                return Payload(len(raw), name, text[:limit], len(text) > limit, schema=schema, refused=tuple(refused))
+            name, text, schema = _by_schema(raw, schemas, header, wanted)
+            return Payload(len(raw), name, text[:limit], len(text) > limit, schema=schema)
+        except _NotBySchema as problem:
+            refused.append((problem.decoder, str(problem)))
+    for name in AUTOMATIC if wanted == "auto" else () if wanted in BY_SCHEMA else (wanted,):
+        try:
             text, cut = DECODERS[name](raw, limit)
         except Refused as problem:
             refused.append((name, str(problem)))
@@ -67,15 +75,15 @@ def decode(data: bytes | memoryview, wanted: str, limit: int, schemas: Schemas |
     return Payload(len(raw), "hex", text, cut, refused=tuple(refused))
 
 
-def whole_text(data: bytes | memoryview | None, schemas: Schemas | None = None) -> str | None:
-    """What a filter looks at: the JSON of Avro or MessagePack, the text, or hexadecimal; None for null."""
+def whole_text(data: bytes | memoryview | None, schemas: Schemas | None = None, header: bytes | None = None) -> str | None:
+    """What a filter looks at: the JSON of Avro, Protobuf or MessagePack, the text, or hexadecimal; None for null."""
     if data is None:
         return None
     raw = bytes(data)
-    if schemas is not None and raw[:1] == b"\0":
+    if schemas is not None and (raw[:1] == b"\0" or header is not None):
         try:
-            return _by_schema(raw, schemas)[0]
-        except Refused:
+            return _by_schema(raw, schemas, header)[1]
+        except _NotBySchema:
             pass
     for decoder in (_text, _message_pack):
         try:
@@ -85,16 +93,27 @@ def whole_text(data: bytes | memoryview | None, schemas: Schemas | None = None) 
     return raw.hex()
 
 
-def masked(data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int, schemas: Schemas | None = None) -> Payload:
-    """A payload of which some paths may not be seen; whole when ``paths`` has an empty path, or when it is not JSON, Avro or
-    MessagePack."""
+def masked(
+    data: bytes | memoryview,
+    paths: Sequence[Sequence[str]],
+    limit: int,
+    schemas: Schemas | None = None,
+    header: bytes | None = None,
+) -> Payload:
+    """A payload of which some paths may not be seen; whole when ``paths`` has an empty path, or when it is not JSON, Avro,
+    Protobuf or MessagePack. Fields that a schema does not know are masked, too."""
     raw = bytes(data)
-    for name in (BY_SCHEMA, "json", "msgpack"):
+    for name in ("auto", "json", "msgpack"):
         if not all(paths):
             break
         try:
-            text = _by_schema(raw, schemas)[0] if name == BY_SCHEMA else DECODERS[name](raw, WHOLE)[0]
-            value = exact_json.loads(text)
+            if name == "auto":
+                name, text, schema = _by_schema(raw, schemas, header)
+                value = exact_json.loads(text)
+                if schema.kind == framed.PROTOBUF:
+                    value = exact_json.opaque_masked(value)
+            else:
+                value = exact_json.loads(DECODERS[name](raw, WHOLE)[0])
             for path in paths:
                 value = exact_json.masked(value, path)
             shown = exact_json.dumps(value)
@@ -104,20 +123,42 @@ def masked(data: bytes | memoryview, paths: Sequence[Sequence[str]], limit: int,
     return Payload(len(raw), "none", "", masked=True)
 
 
-def masked_text(data: bytes | memoryview | None, paths: Sequence[Sequence[str]], schemas: Schemas | None = None) -> str | None:
+def masked_text(
+    data: bytes | memoryview | None,
+    paths: Sequence[Sequence[str]],
+    schemas: Schemas | None = None,
+    header: bytes | None = None,
+) -> str | None:
     """What a filter sees of such a payload: else a filter could find out what is masked."""
-    return None if data is None else masked(data, paths, MAX_PARSED, schemas).text
+    return None if data is None else masked(data, paths, MAX_PARSED, schemas, header).text
 
 
 # -- decoders ---------------------------------------------------------------------------------------------------------------
 
 
-def _by_schema(raw: bytes, schemas: Schemas | None) -> tuple[str, Schema]:
-    if schemas is None:
-        raise Refused("the console has no schema registry for this cluster")
-    if len(raw) > MAX_PARSED:
-        raise Refused(f"{len(raw)} bytes: more than {MAX_PARSED} are not parsed")
-    return framed.decoded(raw, schemas)
+class _NotBySchema(Refused):
+    """``decoder``: the name of the one that refused."""
+
+    def __init__(self, decoder: str, reason: str) -> None:
+        super().__init__(reason)
+        self.decoder = decoder
+
+
+def _by_schema(raw: bytes, schemas: Schemas | None, header: bytes | None, wanted: str = "auto") -> tuple[str, str, Schema]:
+    """The decoder of the schema's kind, the JSON text, and the schema. _NotBySchema, also when ``wanted`` is of another kind."""
+    decoder = SCHEMA if wanted == "auto" else wanted
+    try:
+        if schemas is None:
+            raise Refused("the console has no schema registry for this cluster")
+        if len(raw) > MAX_PARSED:
+            raise Refused(f"{len(raw)} bytes: more than {MAX_PARSED} are not parsed")
+        schema, body = framed.found(raw, schemas, header)
+        if BY_SCHEMA.get(wanted, schema.kind) != schema.kind:
+            raise Refused(f"its schema is of the kind {schema.kind}")
+        decoder = _NAMES_OF_KINDS[schema.kind]
+        return decoder, schema.text_of(body), schema
+    except Refused as problem:
+        raise _NotBySchema(decoder, str(problem)) from None
 
 
 def _json(raw: bytes, limit: int) -> tuple[str, bool]:
@@ -191,6 +232,9 @@ DECODERS: Final[Mapping[str, Callable[[bytes, int], tuple[str, bool]]]] = {
     "base64": _base64,
     "none": _nothing,
 }
-BY_SCHEMA: Final = "avro"
-NAMES: Final = ("auto", BY_SCHEMA, *DECODERS)
+SCHEMA: Final = "schema"
+"""Who refuses a payload whose schema is not found."""
+BY_SCHEMA: Final[Mapping[str, str]] = {"avro": framed.AVRO, "protobuf": framed.PROTOBUF, "jsonschema": framed.JSON}
+_NAMES_OF_KINDS: Final = {kind: name for name, kind in BY_SCHEMA.items()}
+NAMES: Final = ("auto", *BY_SCHEMA, *DECODERS)
 AUTOMATIC: Final = ("json", "text", "msgpack", "hex")

@@ -74,6 +74,18 @@ def masked(value: Any, path: Sequence[str], depth: int = 0) -> Any:
     return {name: each if (rest := behind(path, name)) is None else masked(each, rest, depth + 1) for name, each in value.items()}
 
 
+def opaque_masked(value: Any, depth: int = 0) -> Any:
+    """The value with ``***`` in members whose names begin with ``#``: no path says what fields are that a schema does not
+    know. ValueError when it is nested too deeply."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"it has more than {MAX_DEPTH} levels")
+    if isinstance(value, list):
+        return [opaque_masked(each, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: MASK if name.startswith("#") else opaque_masked(each, depth + 1) for name, each in value.items()}
+
+
 def behind(path: Sequence[str], name: str) -> Sequence[str] | None:
     """What of a path lies inside of a member; None when the path does not lead there. A name with dots takes several steps."""
     if path[0] in ("*", name):

@@ -11,7 +11,7 @@ from tidelog.console.access.rights import Access
 from tidelog.console.filters.evaluation import Part, Subject, Test
 from tidelog.console.payloads.decoding import Payload, decode, masked, masked_text, whole_text
 from tidelog.console.payloads.exact_json import behind
-from tidelog.console.payloads.framed import Schemas
+from tidelog.console.payloads.framed import HEADERS, Schemas
 from tidelog.console.reading.scanning import Seen
 from tidelog.records.compression import Codec
 
@@ -73,22 +73,21 @@ class View:
             seen.partition,
             seen.offset,
             seen.timestamp,
-            _part(seen.key, hidden.key, self.schemas),
-            _part(seen.value, hidden.value, self.schemas),
+            _part(seen.key, hidden.key, self.schemas, _schema_header(seen, "key")),
+            _part(seen.value, hidden.value, self.schemas, _schema_header(seen, "value")),
             {_name(name): _part(value, _of_header(hidden.headers, _name(name)), None) for name, value in seen.headers},
         )
 
     def _line(self, seen: Seen) -> dict[str, Any]:
         batch, hidden = seen.batch, self.hidden
-        control = seen.state == "control"
         return {
             "kind": "record",
             "partition": seen.partition,
             "offset": str(seen.offset),
             "timestamp_ms": str(seen.timestamp),
             "timestamp_type": "append" if batch.log_append_time else "none" if seen.timestamp == NO_TIMESTAMP else "create",
-            "key": _payload(seen.key, "hex" if control else self.key, self.cut, hidden.key, self.schemas),
-            "value": _payload(seen.value, "hex" if control else self.value, self.cut, hidden.value, self.schemas),
+            "key": self._shown(seen, "key", seen.key, hidden.key),
+            "value": self._shown(seen, "value", seen.value, hidden.value),
             "headers": [
                 {
                     "name": _name(name)[:HEADER_BYTES],
@@ -109,6 +108,10 @@ class View:
             "control": seen.control,
         }
 
+    def _shown(self, seen: Seen, part: str, data: bytes | None, paths: Paths) -> Mapping[str, Any] | None:
+        decoder = "hex" if seen.state == "control" else self.key if part == "key" else self.value
+        return _payload(data, decoder, self.cut, paths, self.schemas, _schema_header(seen, part))
+
 
 def instant(timestamp_ms: int) -> str | None:
     """ISO 8601 in UTC; None for none, or beyond the year 9999."""
@@ -120,18 +123,29 @@ def instant(timestamp_ms: int) -> str | None:
 
 
 def _payload(
-    data: bytes | None, decoder: str, limit: int, paths: Paths, schemas: Schemas | None = None
+    data: bytes | None,
+    decoder: str,
+    limit: int,
+    paths: Paths,
+    schemas: Schemas | None = None,
+    header: bytes | None = None,
 ) -> Mapping[str, Any] | None:
     if data is None:
         return None
-    found: Payload = masked(data, paths, limit, schemas) if paths else decode(data, decoder, limit, schemas)
+    found: Payload = masked(data, paths, limit, schemas, header) if paths else decode(data, decoder, limit, schemas, header)
     return found.as_json()
 
 
-def _part(data: bytes | None, paths: Paths, schemas: Schemas | None) -> Part:
+def _part(data: bytes | None, paths: Paths, schemas: Schemas | None, header: bytes | None = None) -> Part:
     return Part(
-        lambda: masked_text(data, paths, schemas) if paths else whole_text(data, schemas), 0 if data is None else len(data)
+        lambda: masked_text(data, paths, schemas, header) if paths else whole_text(data, schemas, header),
+        0 if data is None else len(data),
     )
+
+
+def _schema_header(seen: Seen, part: str) -> bytes | None:
+    """The value of the first header that says the schema of a key or value, as deserializers take it."""
+    return next((value for name, value in seen.headers if _name(name) == HEADERS[part]), None)
 
 
 def _of_header(paths: Paths, name: str) -> Paths:

@@ -17,13 +17,15 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from tidelog.console.payloads import avro, exact_json
-from tidelog.console.payloads.framed import Refused, Schema
+from tidelog.console.payloads import avro, exact_json, protobuf
+from tidelog.console.payloads.framed import AVRO, JSON, PROTOBUF, Refused, Schema
 from tidelog.model.errors import ConfigError
 
 TIMEOUT_S: Final = 5.0
 MAX_BYTES: Final = 4 << 20
 MAX_KEPT: Final = 1000
+MAX_KEPT_TEXT: Final = 16 << 20
+"""Characters of all schemas that are kept, with those that they refer to."""
 MAX_REFERENCES: Final = 100
 NOT_AGAIN_S: Final = 30.0
 """How long a schema that was not there, or a registry that did not answer, is not asked for again."""
@@ -57,28 +59,30 @@ class Registry:
         self._lock = threading.Lock()
         """Held for a look at the tables, never during a request."""
         self._turns = threading.BoundedSemaphore(AT_ONCE)
-        self._coming: dict[int, Future[Schema]] = {}
-        self._found: OrderedDict[int, Schema] = OrderedDict()
-        self._refused: OrderedDict[int, tuple[float, str]] = OrderedDict()
+        self._coming: dict[int | str, Future[Schema]] = {}
+        self._found: OrderedDict[int | str, tuple[Schema, int]] = OrderedDict()
+        self._kept_text = 0
+        self._refused: OrderedDict[int | str, tuple[float, str]] = OrderedDict()
         self._down: tuple[float, str] = (0.0, "")
 
-    def find(self, schema_id: int) -> Schema:
-        """Refused when there is no such schema, when its kind is not decoded, or when the registry does not answer."""
+    def find(self, schema: int | str) -> Schema:
+        """By id or GUID. Refused when there is no such schema, when its kind is not decoded, or when the registry does not
+        answer."""
         with self._lock:
-            found = self._kept(schema_id)
+            found = self._kept(schema)
             if found is not None:
                 return found
-            coming = self._coming.get(schema_id)
+            coming = self._coming.get(schema)
             if coming is None:
                 self._check_misses()
-                own = self._coming[schema_id] = Future[Schema]()
+                own = self._coming[schema] = Future[Schema]()
         if coming is not None:
             try:
                 return coming.result()
             except Refused as error:
                 raise Refused(str(error)) from None  # one exception object for each thread
         try:
-            found = self._asked(schema_id)
+            found = self._asked(schema)
         except BaseException as error:
             own.set_exception(error if isinstance(error, Refused) else Refused(f"it cannot be looked up: {error}"))
             raise
@@ -87,15 +91,15 @@ class Registry:
             return found
         finally:
             with self._lock:
-                del self._coming[schema_id]
+                del self._coming[schema]
 
-    def _kept(self, schema_id: int) -> Schema | None:
+    def _kept(self, schema: int | str) -> Schema | None:
         """What is known without a request. Refused while it is not to be asked for again."""
-        found = self._found.get(schema_id)
+        found = self._found.get(schema)
         if found is not None:
-            self._found.move_to_end(schema_id)
-            return found
-        for until, reason in (self._down, self._refused.get(schema_id, (0.0, ""))):
+            self._found.move_to_end(schema)
+            return found[0]
+        for until, reason in (self._down, self._refused.get(schema, (0.0, ""))):
             if self._now() < until:
                 raise Refused(reason)
         return None
@@ -105,16 +109,16 @@ class Registry:
         if recent + len(self._coming) >= MOST_MISSES:
             raise Refused(f"{recent} ids were looked up in vain; others are asked for within {NOT_AGAIN_S:.0f} s")
 
-    def _asked(self, schema_id: int) -> Schema:
+    def _asked(self, schema: int | str) -> Schema:
         """Looks it up when it is its turn. The answer is kept, without the lock while the registry takes its time."""
         with self._turns:
             with self._lock:
-                self._kept(schema_id)  # the registry may have stopped to answer meanwhile
+                self._kept(schema)  # the registry may have stopped to answer meanwhile
             try:
-                found = self._looked_up(schema_id)
+                found, size = self._looked_up(schema)
             except Refused as error:
                 with self._lock:
-                    self._refused[schema_id] = (self._now() + NOT_AGAIN_S, str(error))
+                    self._refused[schema] = (self._now() + NOT_AGAIN_S, str(error))
                     _bound(self._refused)
                 raise
             except Unreachable as error:
@@ -122,37 +126,51 @@ class Registry:
                     self._down = (self._now() + NOT_AGAIN_S, str(error))
                 raise Refused(str(error)) from None
             with self._lock:
-                self._found[schema_id] = found
-                _bound(self._found)
+                self._keep(schema, found, size)
             return found
+
+    def _keep(self, schema: int | str, found: Schema, size: int) -> None:
+        """Keep a schema; those that were used least lately go."""
+        self._found[schema] = (found, size)
+        self._kept_text += size
+        while len(self._found) > MAX_KEPT or (self._kept_text > MAX_KEPT_TEXT and len(self._found) > 1):
+            self._kept_text -= self._found.popitem(last=False)[1][1]
 
     def lacks(self, schema_id: int) -> bool:
         """Whether the registry says that it has no schema with this id. Unreachable."""
-        with self._lock:
-            try:
-                self._get(f"/schemas/ids/{schema_id}", "such schema")
-            except Refused:
-                return True
-            return False
+        try:
+            self._get(f"/schemas/ids/{schema_id}", "such schema")
+        except Refused:
+            return True
+        return False
 
-    def _looked_up(self, schema_id: int) -> Schema:
-        answer = self._get(f"/schemas/ids/{schema_id}", f"schema {schema_id}")
-        kind = str(answer.get("schemaType") or "AVRO")
-        if kind == "JSON":
-            return Schema(schema_id, kind, _json_text)
-        if kind != "AVRO":
-            raise Refused(f"schema {schema_id} is of the kind {kind}, which is not decoded")
-        references: list[str] = []
-        self._collect(answer, references, set())
-        return Schema(schema_id, kind, avro.reader(str(answer["schema"]), references))
+    def _looked_up(self, schema: int | str) -> tuple[Schema, int]:
+        """A schema, and the characters of it with those that it refers to."""
+        by_guid = isinstance(schema, str)
+        answer = self._get(f"/schemas/{'guids' if by_guid else 'ids'}/{schema}", f"schema {schema}")
+        kind, text = str(answer.get("schemaType") or AVRO), str(answer["schema"])
+        references: list[tuple[str, str]] = []
+        text_of: Callable[[bytes], str]
+        if kind == JSON:
+            text_of = _json_text
+        elif kind == AVRO:
+            self._collect(answer, references, set())
+            text_of = avro.reader(text, [each for _, each in references])
+        elif kind == PROTOBUF:
+            self._collect(answer, references, set())
+            text_of = protobuf.reader(text, dict(references))
+        else:
+            raise Refused(f"schema {schema} is of the kind {kind}, which is not decoded")
+        found = Schema(None if by_guid else int(schema), kind, text_of, str(schema) if by_guid else None)
+        return found, len(text) + sum(len(each) for _, each in references)
 
-    def _collect(self, answer: Any, found: list[str], seen: set[tuple[str, int]]) -> None:
-        """The schemas that this one uses, each after its own."""
+    def _collect(self, answer: Any, found: list[tuple[str, str]], seen: set[tuple[str, int]]) -> None:
+        """The schemas that this one uses, by the names under which it does, each after its own."""
         for each in answer.get("references") or ():
             try:
-                at = (str(each["subject"]), int(each["version"]))
-            except (LookupError, TypeError, ValueError):
-                raise Refused("the schema uses another one without a subject and a version") from None
+                name, at = str(each["name"]), (str(each["subject"]), int(each["version"]))
+            except (KeyError, TypeError, ValueError):
+                raise Refused("a reference of its schema has no name, subject or version") from None
             if at in seen:
                 continue
             seen.add(at)
@@ -160,7 +178,7 @@ class Registry:
                 raise Refused(f"the schema uses more than {MAX_REFERENCES} others")
             used = self._get(f"/subjects/{quote(at[0], safe='')}/versions/{at[1]}", f"version {at[1]} of {at[0]}")
             self._collect(used, found, seen)
-            found.append(str(used["schema"]))
+            found.append((name, str(used["schema"])))
 
     def _get(self, path: str, what: str) -> Any:
         if self._tls is not None:
@@ -188,7 +206,7 @@ class Registry:
         return answer
 
 
-def _bound(kept: OrderedDict[int, Any]) -> None:
+def _bound(kept: OrderedDict[int | str, Any]) -> None:
     while len(kept) > MAX_KEPT:
         kept.popitem(last=False)
 

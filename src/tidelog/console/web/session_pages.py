@@ -13,6 +13,7 @@ from tidelog.console.access.rights import Right
 from tidelog.console.access.sessions import Session
 from tidelog.console.filters.evaluation import compiled
 from tidelog.console.filters.tokens import MAX_CHARACTERS, FilterError
+from tidelog.console.payloads.decoding import BY_SCHEMA
 from tidelog.console.web.answers import json_response
 from tidelog.console.web.context import COOKIE, Context
 from tidelog.console.web.problems import Problem
@@ -50,7 +51,7 @@ def described(context: Context, found: Session | None) -> dict[str, Any]:
         "limits": state.limits.shown(),
         "features": {
             "msgpack": True,
-            "avro": inside and any(each.schemas is not None for each in state.clusters.values()),
+            **dict.fromkeys(BY_SCHEMA, inside and any(each.schemas is not None for each in state.clusters.values())),
             "export": True,
         },
     }

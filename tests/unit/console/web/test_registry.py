@@ -5,10 +5,18 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
+from tests.unit.console.payloads.protobuf_samples import EVENT, REFERENCES, classes
 from tests.unit.console.web.browser import Browser, console
+from tidelog.console.payloads.decoding import decode
 from tidelog.console.payloads.framed import Refused
 from tidelog.console.web.registry import AT_ONCE, MOST_MISSES, NOT_AGAIN_S, Registry
 from tidelog.console.web.starting import ClusterOption
@@ -53,7 +61,7 @@ def test_what_is_not_there_or_does_not_answer_is_not_asked_for_again_at_once(reg
         nowhere.find(1)
 
 
-def test_json_schemas_check_that_it_is_json_and_protobuf_is_not_decoded(registry: SchemaRegistry) -> None:
+def test_json_schemas_check_that_it_is_json(registry: SchemaRegistry) -> None:
     registry.reset()
     number = registry.register("j-value", {"type": "object"}, "JSON")
     found = Registry(registry.url)
@@ -83,7 +91,7 @@ def test_records_in_avro_are_shown_filtered_and_linked_to_their_schema(broker: B
         lines = await browser.stream("clusters/main/topics/orders/records", mode="oldest")
         values = [line["value"] for line in lines if line["kind"] == "record"]
         assert [(each["decoder"], each["text"]) for each in values[:2]] == [("avro", '{"id":1}'), ("avro", '{"id":2}')]
-        assert values[0]["schema"] == {"id": number, "type": "AVRO", "subject": None}
+        assert values[0]["schema"] == {"id": number, "guid": None, "type": "AVRO", "subject": None}
         assert values[2]["decoder"] == "hex"
         assert "no schema 999" in values[2]["refused"][0]["reason"]
         assert "ends inside" in values[3]["refused"][0]["reason"]
@@ -159,6 +167,72 @@ def test_threads_that_wait_for_one_schema_are_all_refused() -> None:
         assert slow.began.acquire(timeout=60)
         slow.go.release()
         for each in found:
-            with pytest.raises(Refused, match="without a subject"):
+            with pytest.raises(Refused, match="no name, subject or version"):
                 each.result(60)
     assert slow.asked == ["/schemas/ids/1"]
+
+
+def test_schemas_that_are_kept_are_bounded_by_their_size(registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.reset()
+    monkeypatch.setattr("tidelog.console.web.registry.MAX_KEPT_TEXT", 20)
+    first, second = registry.register("a-value", '"long"'), registry.register("b-value", '{"type":"array","items":"long"}')
+    found = Registry(registry.url)
+    found.find(first)
+    found.find(second)
+    registry.refuse(500)
+    assert found.find(second).kind == "AVRO"
+    with pytest.raises(Refused, match="status 500"):
+        found.find(first)
+
+
+def serialized(registry: SchemaRegistry, kind: str, header: bool) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """A record value as confluent-kafka writes it, and its headers."""
+    client, headers = SchemaRegistryClient({"url": registry.url}), list[tuple[str, bytes]]()
+    context = SerializationContext("orders", MessageField.VALUE, headers)
+    more = {"schema.id.serializer": header_schema_id_serializer} if header else {}
+    if kind == "AVRO":
+        schema = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+        return AvroSerializer(client, json.dumps(schema), conf=more)({"id": 1 << 60}, context) or b"", headers
+    types = classes(EVENT, REFERENCES)
+    event = types["shop.Event"](id=1 << 60, cash=types["shop.Money"](units=7))
+    event.at.seconds = 60
+    serializer = ProtobufSerializer(types["shop.Event"], client, {"use.deprecated.format": False, **more})
+    return serializer(event, context) or b"", headers
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["prefix", "header"])
+@pytest.mark.parametrize("kind", ["AVRO", "PROTOBUF"])
+def test_what_confluent_kafka_serializes_is_decoded(registry: SchemaRegistry, kind: str, header: bool) -> None:
+    registry.reset()
+    value, headers = serialized(registry, kind, header)
+    shown = decode(value, "auto", 1000, Registry(registry.url), dict(headers).get("__value_schema_id"))
+    wanted: object = {"id": 1 << 60}
+    if kind == "PROTOBUF":
+        wanted = {"id": 1 << 60, "cash": {"units": 7}, "at": "1970-01-01T00:01:00Z"}
+    assert (shown.decoder, json.loads(shown.text), shown.refused) == (kind.lower(), wanted, ())
+    assert shown.schema is not None
+    assert (shown.schema.guid is not None, shown.schema.schema_id is None) == (header, header)
+    assert len(headers) == header
+
+
+def test_records_in_protobuf_with_the_schema_in_a_header_are_shown_and_filtered(broker: Broker, registry: SchemaRegistry) -> None:
+    registry.reset()
+    broker.reset()
+    broker.create_topic("orders")
+    value, headers = serialized(registry, "PROTOBUF", True)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("orders", value, headers=headers)
+    assert producer.flush(30) == 0
+    option = ClusterOption("main", broker.bootstrap_servers, {}, None, registry.url)
+
+    async def job(browser: Browser) -> None:
+        assert (await browser.session())["features"]["protobuf"] is True
+        for wanted in ("auto", "protobuf"):
+            lines = await browser.stream(
+                "clusters/main/topics/orders/records", mode="oldest", value=wanted, filter="value.cash.units == 7"
+            )
+            (record,) = [line for line in lines if line["kind"] == "record"]
+            assert record["value"]["decoder"] == "protobuf"
+            assert record["value"]["schema"]["guid"] == str(UUID(bytes=headers[0][1][1:17]))
+
+    console(broker.bootstrap_servers, job, clusters=[option])

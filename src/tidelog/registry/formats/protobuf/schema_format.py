@@ -31,7 +31,7 @@ _IMPLEMENTATION = (19000, 20000)
 
 def canonical(document: Document, *, normalize: bool, new: bool) -> str:
     """The text of a ``.proto`` file, or base64 where a text cannot hold it. New schemas pass protobuf's own checks."""
-    file, imports = _read(document)
+    file, imports = descriptors(document)
     if not file.IsInitialized():
         raise InvalidSchema(f"it lacks {', '.join(file.FindInitializationErrors()[:5])}")
     if new:
@@ -47,26 +47,26 @@ def canonical(document: Document, *, normalize: bool, new: bool) -> str:
 
 def compare(reader: Document, writer: Document, *, lenient: bool) -> list[Difference]:
     """See ``Format.compare``; there is one policy."""
-    return differences(_read(reader)[0], _read(writer)[0])
+    return differences(descriptors(reader)[0], descriptors(writer)[0])
 
 
 def formatted(document: Document, form: str) -> str:
     """``serialized``: the base64 of a FileDescriptorProto; ``ignore_extensions``: a text without them."""
     if form == IGNORE_EXTENSIONS:
-        file, imports = _read(document)
+        file, imports = descriptors(document)
         return print_file(without_extensions(file), Symbols([file, *imports.values()]))
     if form == SERIALIZED:
-        return base64.b64encode(_read(document)[0].SerializeToString(deterministic=True)).decode()
+        return base64.b64encode(descriptors(document)[0].SerializeToString(deterministic=True)).decode()
     return document.text
 
 
 def tagged(document: Document) -> Iterable[Tagged]:
     """See ``Format.tagged``."""
-    return tags.tagged(_read(document)[0])
+    return tags.tagged(descriptors(document)[0])
 
 
-def _read(document: Document) -> tuple[FileDescriptorProto, dict[str, FileDescriptorProto]]:
-    """The descriptor with complete names, and those of what it imports, by their names."""
+def descriptors(document: Document) -> tuple[FileDescriptorProto, dict[str, FileDescriptorProto]]:
+    """The descriptor with complete names, and those of what it imports, by their names. InvalidSchema."""
     file = _file(document.text)
     imports: dict[str, FileDescriptorProto] = {}
     for name, text in document.references.items():
