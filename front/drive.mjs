@@ -85,6 +85,7 @@ const PAGES = [
   ["group", "/groups/billing", "billing"],
   ["members", "/groups/billing/members", "billing"],
   ["streams-members", "/groups/counts/members", "counts"],
+  ["dead-letters", "/groups/workers/dead-letters", "workers"],
   ["topology", "/groups/counts/topology", "counts", "Subtopology 0"],
   ["why", "/groups/idle/why?seconds=1", "idle", "Primary cause"],
   ["transactions", "/transactions", "Transactions"],
@@ -211,6 +212,20 @@ async function streams() {
   await table.getByText("process-1").first().waitFor();
   const cells = (await page.locator("tbody tr[data-row]").allInnerTexts()).join("\n");
   check("each task has a standby copy", [0, 1, 2].every((part) => (cells.match(new RegExp(`0: [0-2, ]*${part}`, "g")) ?? []).length === 2), cells);
+  await page.context().close();
+}
+
+async function letters() {
+  const page = await open({ viewport: { width: 1600, height: 900 } });
+  await go(page, `c/${cluster}/groups/workers`);
+  await page.getByRole("link", { name: "Dead letters" }).click();
+  await page.getByRole("link", { name: "orders:0:4" }).waitFor();
+  const rows = await page.locator("tbody tr[data-row]").allInnerTexts();
+  check("a share group's dead letters have reason, value and whether they were replayed", rows.length === 2 && rows.every((row) => /rejected by client[^]*amount/.test(row) && /\bno\b/.test(row)), rows.join(" | "));
+  check("the command of a replay is shown", (await page.getByText(/dead-letters replay dlq.orders --group workers/).count()) > 0);
+  await page.getByRole("link", { name: "orders:0:4" }).click();
+  await page.getByRole("heading", { name: "Offset 4" }).waitFor();
+  check("a letter leads to its record", page.url().includes("/topics/orders/records/0/4"));
   await page.context().close();
 }
 
@@ -482,6 +497,7 @@ const walks = {
   keyboard,
   records,
   streams,
+  letters,
   tools,
   menu,
   changes,

@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def topics(admin: AdminClient, many: int) -> None:
-    wanted = [NewTopic("orders", 3, 1), *(NewTopic(name, 1, 1) for name in ("mail", "big", "hostile"))]
+    wanted = [NewTopic("orders", 3, 1), *(NewTopic(name, 1, 1) for name in ("mail", "big", "hostile", "dlq.orders"))]
     wanted += [NewTopic(f"many-{index:05d}", 4, 1) for index in range(many)]
     for start in range(0, len(wanted), AT_ONCE):
         for future in admin.create_topics(wanted[start : start + AT_ONCE], request_timeout=120).values():
@@ -74,6 +74,22 @@ async def streams(bootstrap: str, answers: dict[str, Any] | None = None) -> dict
         return answers
 
 
+async def shares(bootstrap: str) -> None:
+    """A share group that has given up two records."""
+    from tests.unit.dead_letters.samples import headers
+    from tidelog.client import AdminClient as OwnAdmin
+    from tidelog.client.admin import configs
+    from tidelog.client.admin.results import ResourceType
+
+    async with OwnAdmin(bootstrap) as admin:
+        await admin.share_groups.alter_offsets("workers", {("orders", 0): 5})
+        await admin.run(configs.alter(ResourceType.GROUP, "workers", {"errors.deadletterqueue.topic.name": "dlq.orders"}))
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for offset in (3, 4):
+        producer.produce("dlq.orders", f'{{"amount": {offset}}}', f"user-{offset}", headers=list(headers("orders", 0, offset)))
+    producer.flush(60)
+
+
 def stay(bootstrap: str, seconds: float) -> None:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "billing", "client.id": "billing-1", "auto.offset.reset": "earliest"}
@@ -102,6 +118,7 @@ def main() -> None:
     options = parser.parse_args()
     topics(AdminClient({"bootstrap.servers": options.bootstrap}), options.topics)
     records(options.bootstrap)
+    asyncio.run(shares(options.bootstrap))
     commit(options.bootstrap, "idle", 10)
     commit(options.bootstrap, "billing", 5)
     if options.stay:

@@ -258,6 +258,27 @@ export interface Member {
   } | null;
 }
 
+export interface DeadLetter {
+  readonly partition: number;
+  readonly offset: string;
+  readonly timestamp_ms: string;
+  readonly source: { readonly topic: string; readonly partition: number; readonly offset: string };
+  readonly delivery_count: number | null;
+  readonly reason: string | null;
+  readonly key: Payload | null;
+  readonly value: Payload | null;
+  readonly replayed: boolean | null;
+  readonly replay: { readonly at_ms: string; readonly partition: number; readonly offset: string; readonly replays: number } | null;
+}
+
+export interface DeadLetters {
+  readonly topic: string | null;
+  readonly exists: boolean;
+  readonly rows: readonly DeadLetter[];
+  readonly end: "end" | "limit" | "budget" | "time" | null;
+  readonly command: string | null;
+}
+
 export interface OffsetRow {
   readonly topic: string;
   readonly partition: number;

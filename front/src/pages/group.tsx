@@ -11,6 +11,7 @@ import { useRead } from "../lib/reading";
 import { Action, Amount, AsOf, Copy, Empty, Fact, Head, Loading, Partial, ProblemBox, Tabs } from "../ui/basics";
 import { Chart } from "../ui/chart";
 import { Table, type Column } from "../ui/table";
+import { DeadLettersTab } from "./dead_letters";
 import { GroupChange, type Kind } from "./group_changes";
 import { groupName, GroupState } from "./groups";
 import { Offsets } from "./offsets";
@@ -27,6 +28,7 @@ export function GroupPage({ cluster, group, tab }: { cluster: string; group: str
     ["", "Lag"],
     ["members", `Members${data ? ` (${data.members.length})` : ""}`],
     ...(data && data.streams !== null ? [["topology", "Topology"]] : []),
+    ...(data && data.type === "share" ? [["dead-letters", "Dead letters"]] : []),
     ["why", "Why"],
   ] as [string, string][];
   return (
@@ -98,6 +100,8 @@ function Tab({ cluster, group, tab, onForget }: { cluster: string; group: Group;
       return <Members cluster={cluster} group={group} />;
     case "topology":
       return <Topology cluster={cluster} group={group} />;
+    case "dead-letters":
+      return <DeadLettersTab cluster={cluster} group={group.id} />;
     case "why":
       return <Why cluster={cluster} group={group.id} />;
     default:

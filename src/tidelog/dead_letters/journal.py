@@ -80,7 +80,7 @@ def entry_of(record: Record) -> Entry | None:
         source = Source(str(group), str(topic), int(partition), int(offset))
         numbers = (int(value[name]) for name in ("count", "partition", "offset", "at_ms"))
         return Entry(source, str(topic_id), *numbers)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -15,6 +15,8 @@ GROUP: Final = "__dlq.errors.group"
 COUNT: Final = "__dlq.errors.delivery.count"
 MESSAGE: Final = "__dlq.errors.message"
 UNKNOWN: Final = "(unknown)"
+LONGEST_NUMBER: Final = 19
+"""Digits of an offset: anyone may write to a dead-letter topic, and Python refuses to read numbers of thousands of digits."""
 
 
 class Source(NamedTuple):
@@ -92,7 +94,7 @@ def _text(value: bytes | None) -> str | None:
 
 def _number(value: bytes | None) -> int | None:
     text = _text(value)
-    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+    return int(text) if text is not None and len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal() else None
 
 
 def time_text(timestamp: int) -> str | None:

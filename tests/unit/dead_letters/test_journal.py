@@ -51,3 +51,9 @@ def test_a_record_of_others_is_passed_over(key: bytes | None, value: bytes | Non
 def test_names_follow_from_the_dead_letter_topic() -> None:
     assert (journal_topic("dlq.jobs"), transactional_id("dlq.jobs")) == ("dlq.jobs.replayed", "tidelog-replay-dlq.jobs")
     assert len(journal_topic("x" * 249)) == 249
+
+
+@pytest.mark.parametrize("value", [b"[" * 100_000, b'{"count":Infinity,"partition":0,"offset":0,"at_ms":0}', b"9" * 5000])
+def test_hostile_records_of_the_journal_are_passed_over(value: bytes) -> None:
+    assert entry_of(Record(0, 0, DONE.key(), value)) is None
+    assert entry_of(Record(0, 0, value, DONE.value())) is None

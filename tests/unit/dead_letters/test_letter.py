@@ -27,6 +27,7 @@ def test_count_and_reason_may_be_missing() -> None:
         (),
         headers("t", 0, 3)[1:],
         (*headers("t", 0, 3), ("__dlq.errors.offset", b"-1")),
+        (*headers("t", 0, 3), ("__dlq.errors.offset", b"9" * 5000)),
         (*headers("t", 0, 3), ("__dlq.errors.offset", "\u0663".encode())),
         (*headers("t", 0, 3), ("__dlq.errors.group", b"\xff")),
         (*headers("t", 0, 3), ("__dlq.errors.topic", None)),

@@ -51,7 +51,7 @@ async def records(context: Context) -> Lines:
     try:
         client = context.cluster.reader()
         try:
-            topic = await _topic(client, found, query["partition"])
+            topic = await topic_of(client, found, query["partition"])
             view = _view(context, found.name, test)
             begin = await _begin(context, client, topic)
         except BaseException:
@@ -92,7 +92,7 @@ def _view(context: Context, topic: str, test: Test | None) -> View:
     return View(query["key"], query["value"], cut, test, query["aborted"], query["control"], hidden, context.cluster.schemas)
 
 
-async def _topic(client: AdminClient, found: TopicState, chosen: list[int]) -> Topic:
+async def topic_of(client: AdminClient, found: TopicState, chosen: list[int]) -> Topic:
     """The topic with the bounds of the chosen partitions; of those without a leader the bounds have an error."""
     there = {part.index: part for part in found.partitions}
     unknown = [index for index in chosen if index not in there]

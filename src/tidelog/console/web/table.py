@@ -6,6 +6,7 @@ from typing import Final
 
 from tidelog.console.web import (
     cluster_pages,
+    dead_letter_pages,
     group_changes,
     group_pages,
     move_pages,
@@ -28,6 +29,7 @@ TABLE: Final = (
     *record_pages.ROUTES,
     *group_pages.ROUTES,
     *group_changes.ROUTES,
+    *dead_letter_pages.ROUTES,
     *security_pages.ROUTES,
 )
 
