@@ -248,7 +248,7 @@ attack: $(VENV)/.dev ## A million mutated handshakes and logins, floods beside a
 	$(BIN)/python -m tests.attack $(ARGS)
 
 .PHONY: causes
-causes: $(VENV)/.dev ## Causes of a stuck group made one by one on a real node, each judged by tidelog why, into docs/causes.md; two minutes (ARGS='NAME...')
+causes: $(VENV)/.dev ## Causes of a stuck group made one by one on a real node, each judged by tidelog why, into docs/causes.md; ten minutes (ARGS='NAME...')
 	$(BIN)/python -m tests.causes --write docs/causes.md $(ARGS)
 
 alerts: $(VENV)/.dev ## promtool on the alert rules of tidelog dashboards, with a history for each (needs Debian's prometheus; ARGS='--promtool PATH')

@@ -95,6 +95,7 @@ def slow_follower(scene: Scene) -> Answer:
     scene.produce(10)
     member = scene.reader(10)
     cluster.pause(hangs)
+    scene.servers = cluster.address(leads)  # a node that hangs takes connections, and answers nothing
     try:
         scene.write(b"not readable yet", acks=1)
         return scene.why(lambda: member.poll(0.05))

@@ -51,13 +51,15 @@ def lock_too_short(scene: Scene) -> Answer:
 
 
 def head_blocked(scene: Scene) -> Answer:
-    """One worker has all records and finishes those behind the first one."""
+    """A worker gave all records back once, has them again, and finishes those behind the first one."""
     scene.create()
-    scene.share_settings(record_lock_duration_ms="20000")
+    scene.share_settings(record_lock_duration_ms="60000")
     scene.produce(200)
     worker = scene.worker()
+    for message in scene.got(worker):
+        worker.acknowledge(message, AcknowledgeType.RELEASE)
+    worker.commit_sync(10)
     rest = scene.got(worker)[1:]
-    time.sleep(11)
 
     def one() -> None:
         if rest:
@@ -170,7 +172,13 @@ SHARE_SCENARIOS = (
     ),
     Scenario("share-redelivery", "a worker releases a record three times", redelivery, "S2", "delivery 4", fast=True),
     Scenario("share-lock", "work on a record takes longer than its lock", lock_too_short, "S3", "locks timed out"),
-    Scenario("share-head", "a worker finishes all records but the first", head_blocked, "S4", "the first record, 0, is acquired"),
+    Scenario(
+        "share-head",
+        "a worker finishes all records but the first, which it gave back once",
+        head_blocked,
+        "S4",
+        "is acquired, delivery 2",
+    ),
     Scenario("share-latest", "10 records, then the first worker of a group with latest", from_latest, "S6", "offsets 0 to 10"),
     Scenario(
         "share-full",

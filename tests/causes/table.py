@@ -20,7 +20,7 @@ NO_ALARMS: Final = ("G2", "G7", "P8", "R2", "R5")
 IN_PART: Final = (
     "What is seen only in part: G4 is named because nothing is committed; that the member does not poll is not visible. P9 and "
     "P10 are not certain, since a client's limits and its decoder are not visible; S7 and G11 are not, since refusals are seen "
-    "by the refused alone. G9 needs an audit topic; R3, R6, G11 and S1 to S3 need the nodes' pages, P11 the address of the registry."
+    "by the refused alone. G9 needs an audit topic; R3, R6, G11 and S1 to S3 need the nodes' pages, P11 a registry's address."
 )
 ALL: Final = 39
 """Causes in the console's list."""
