@@ -201,7 +201,7 @@ def _raw_path(scope: Scope) -> str:
 def _refusal(refused: RegistryError, content_type: str) -> Reply:
     body = compact({"error_code": refused.code, "message": refused.message}).encode("utf-8", "backslashreplace")
     login = ((b"www-authenticate", b'Basic realm="schema registry", charset="UTF-8"'),) if refused.status == 401 else ()
-    closing = ((b"connection", b"close"),) if refused.status == 408 else ()
+    closing = ((b"connection", b"close"),) if refused.status in (408, 503) else ()
     waiting = ((b"retry-after", str(refused.retry_after_s).encode()),) if refused.retry_after_s else ()
     return Reply(refused.status, body, content_type, (*login, *closing, *waiting))
 
