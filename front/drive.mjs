@@ -222,7 +222,7 @@ async function letters() {
   await page.getByRole("link", { name: "orders:0:4" }).waitFor();
   const rows = await page.locator("tbody tr[data-row]").allInnerTexts();
   check("a share group's dead letters have reason, value and whether they were replayed", rows.length === 2 && rows.every((row) => /rejected by client[^]*amount/.test(row) && /\bno\b/.test(row)), rows.join(" | "));
-  check("the command of a replay is shown", (await page.getByText(/dead-letters replay dlq.orders --group workers/).count()) > 0);
+  check("the command of a replay is shown", (await page.getByText(/dead-letters replay given-up --group workers/).count()) > 0);
   await page.getByRole("link", { name: "orders:0:4" }).click();
   await page.getByRole("heading", { name: "Offset 4" }).waitFor();
   check("a letter leads to its record", page.url().includes("/topics/orders/records/0/4"));

@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def topics(admin: AdminClient, many: int) -> None:
-    wanted = [NewTopic("orders", 3, 1), *(NewTopic(name, 1, 1) for name in ("mail", "big", "hostile", "dlq.orders"))]
+    wanted = [NewTopic("orders", 3, 1), *(NewTopic(name, 1, 1) for name in ("mail", "big", "hostile", "given-up"))]
     wanted += [NewTopic(f"many-{index:05d}", 4, 1) for index in range(many)]
     for start in range(0, len(wanted), AT_ONCE):
         for future in admin.create_topics(wanted[start : start + AT_ONCE], request_timeout=120).values():
@@ -83,10 +83,10 @@ async def shares(bootstrap: str) -> None:
 
     async with OwnAdmin(bootstrap) as admin:
         await admin.share_groups.alter_offsets("workers", {("orders", 0): 5})
-        await admin.run(configs.alter(ResourceType.GROUP, "workers", {"errors.deadletterqueue.topic.name": "dlq.orders"}))
+        await admin.run(configs.alter(ResourceType.GROUP, "workers", {"errors.deadletterqueue.topic.name": "given-up"}))
     producer = Producer({"bootstrap.servers": bootstrap})
     for offset in (3, 4):
-        producer.produce("dlq.orders", f'{{"amount": {offset}}}', f"user-{offset}", headers=list(headers("orders", 0, offset)))
+        producer.produce("given-up", f'{{"amount": {offset}}}', f"user-{offset}", headers=list(headers("orders", 0, offset)))
     producer.flush(60)
 
 
