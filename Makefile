@@ -37,7 +37,7 @@ run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 91
 cluster: $(VENV)/.run ## Three nodes on localhost:9092 to 9094, data in ./cluster (ARGS='5 --port 9192' and so on)
 	@exec $(BIN)/tidelog cluster $(or $(ARGS),3)
 
-# Real nodes mostly wait, for timeouts and for Java to start: two files of them at a time. Spark's two halves and the pages as well.
+# What waits for timeouts of real nodes runs alone; Spark's two halves and the pages disturb no one.
 test: $(VENV)/.dev check unit interop $(VENV)/.spark ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
 	@$(BIN)/python tools/side_by_side.py 'pipelines: $(MAKE) spark-pipelines' 'source, pages: $(MAKE) spark-source && $(MAKE) readme'
 
@@ -57,16 +57,16 @@ fmt: $(VENV)/.dev ## Format and fix what can be fixed
 	$(BIN)/ruff check --fix -q . || true
 	$(BIN)/ruff format .
 
-# Two files at a time. No test of these has real nodes, and none waits for a clock.
+# No real nodes, so two at a time: no test of these waits for a clock.
 PURE := tests/unit tests/property tests/scenarios
 
 unit: $(VENV)/.dev ## Tests without Java, other programs or a network beyond loopback
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PURE)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests $(PURE:%=--ignore %) --ignore tests/interop --ignore tests/spark --ignore tests/pipeline
+	$(BIN)/python -m pytest -q tests $(PURE:%=--ignore %) --ignore tests/interop --ignore tests/spark --ignore tests/pipeline
 
 interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and with an Apache Kafka node
 	$(BIN)/python tools/jars.py
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/interop
+	$(BIN)/python -m pytest -q tests/interop
 
 $(VENV)/.pipeline: pyproject.toml $(VENV)/.run
 	@echo "installing PySpark ..."
