@@ -125,7 +125,7 @@ def finish(options: argparse.Namespace, found: dict[str, Any]) -> None:
         file = PAGE.with_suffix(".json")
         results = json.loads(file.read_text()) if file.exists() else {}
         results[found["kind"]] = {**results.get(found["kind"], {}), **found}
-        file.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        file.write_text(json.dumps(results, sort_keys=True) + "\n")
         PAGE.write_text(report.page(results))
 
 

@@ -65,7 +65,7 @@ async def health(context: Context) -> Answer:
     """What is unclean, worst first; topics that the user may not see are left out by name, not from the counts."""
     cluster = context.cluster
     kept = await cluster.shared.get("health", QUICK_MS, lambda: _health(cluster, context))
-    there, controller, groups, (unclean, fine), partial = kept.value
+    there, asked_ms, controller, groups, (unclean, fine), partial = kept.value
     return Answer(
         {
             "cluster_id": there.cluster_id,
@@ -77,7 +77,7 @@ async def health(context: Context) -> Answer:
             "findings": [each.as_json(partial_of(_with_connection, cluster)) for each in unclean if _shown(context, each)],
             "fine": fine,
         },
-        kept.at_ms,
+        asked_ms,
         partial,
     )
 
@@ -97,8 +97,8 @@ def _with_connection(cluster: Cluster, command: str) -> str:
 
 async def _health(
     cluster: Cluster, context: Context
-) -> tuple[Overview, int | None, int, tuple[list[Trouble], list[str]], tuple[tuple[str, str], ...]]:
-    there, _ = await cluster.overview()
+) -> tuple[Overview, int, int | None, int, tuple[list[Trouble], list[str]], tuple[tuple[str, str], ...]]:
+    there, asked_ms = await cluster.overview()
     partial: list[tuple[str, str]] = []
     short = sorted({topic.name for topic in there.topics.values() if topic.unclean})[:MOST_TOPICS_ASKED]
     dirs, without = await disks(cluster)
@@ -111,7 +111,7 @@ async def _health(
     facts = Facts(context.state.now_ms(), there, least or {}, dirs, quorum, tuple(opened or ()), moves or {})
     controller = described.controller_id if described is not None else None
     judged = await asyncio.to_thread(troubles, facts)
-    return there, controller, len(groups.data), judged, (*partial, *without, *groups.partial)
+    return there, asked_ms, controller, len(groups.data), judged, (*partial, *without, *groups.partial)
 
 
 async def _or_none(asked: Awaitable[T], what: str, partial: list[tuple[str, str]]) -> T | None:
@@ -273,20 +273,20 @@ async def search(context: Context) -> Answer:
     """Names of topics, groups, transactional ids and brokers."""
     cluster = context.cluster
     partial: list[tuple[str, str]] = []
-    names = await _names(context, context.query["q"].casefold(), partial)
+    names, asked_ms = await _names(context, context.query["q"].casefold(), partial)
     if context.sees(About.CLUSTER):
         kept = await _or_none(
             cluster.shared.get("transactions", QUICK_MS, lambda: cluster.run(transactions.list_all())), "transactions", partial
         )
         names += [Named("transaction", each.transactional_id, each.state) for each in (kept.value if kept else ())]
     rows = found(context.query["q"], names, context.query["limit"])
-    return Answer([{"kind": each.kind, "name": each.name, "text": each.text} for each in rows], None, tuple(partial))
+    return Answer([{"kind": each.kind, "name": each.name, "text": each.text} for each in rows], asked_ms, tuple(partial))
 
 
-async def _names(context: Context, wanted: str, partial: list[tuple[str, str]]) -> list[Named]:
-    """Topics and groups whose names have ``wanted`` in them, and all brokers."""
+async def _names(context: Context, wanted: str, partial: list[tuple[str, str]]) -> tuple[list[Named], int]:
+    """Topics and groups whose names have ``wanted`` in them, and all brokers; and when the cluster was asked."""
     cluster = context.cluster
-    there, _ = await cluster.overview()
+    there, asked_ms = await cluster.overview()
     groups = await cluster.groups()
     partial += groups.partial
     names = [
@@ -301,7 +301,7 @@ async def _names(context: Context, wanted: str, partial: list[tuple[str, str]]) 
     ]
     if context.sees(About.CLUSTER):
         names += [Named("broker", str(each.node_id), f"{each.host}:{each.port}") for each in there.brokers.values()]
-    return names
+    return names, asked_ms
 
 
 _CLUSTER: Final = "clusters/{c}/"

@@ -12,7 +12,7 @@ from typing import Any, Final
 MAX_KEPT: Final = 512
 KEPT_TIMES: Final = 10
 """An answer that took a second is kept for so many: asking takes at most a tenth of the time."""
-LONGEST_KEPT_MS: Final = 30_000
+LONGEST_KEPT_MS: Final = 15_000
 STALE_TIMES: Final = 60
 """An answer that took a second is given for so many, while the next one comes."""
 LONGEST_STALE_MS: Final = 60_000
