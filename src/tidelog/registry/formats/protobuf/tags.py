@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -49,7 +50,8 @@ def _tags(options: Any, extension: str) -> tuple[str, ...]:
             found[kept.string_value.decode("utf-8", "replace")] = None
         elif names == [extension]:
             found |= dict.fromkeys(_written(kept.aggregate_value))
-    for unknown in UnknownFieldSet(options):
+    # Where Confluent's own module is imported, the extension is a known field of the options: of an empty message it is not.
+    for unknown in UnknownFieldSet(Empty.FromString(options.SerializeToString())):
         if unknown.field_number == _NUMBER and isinstance(unknown.data, bytes):
             found |= dict.fromkeys(_encoded(unknown.data))
     return tuple(found)
