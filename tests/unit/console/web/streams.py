@@ -17,7 +17,11 @@ from tidelog.protocol.messages.streams_group_heartbeat import (
 )
 
 MEMBERS = ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
-STANDBY = {"streams.num.standby.replicas": "1", "streams.initial.rebalance.delay.ms": "0"}
+STANDBY = {
+    "streams.num.standby.replicas": "1",
+    "streams.initial.rebalance.delay.ms": "0",
+    "streams.assignment.interval.ms": "0",
+}
 MOST_ROUNDS = 1000
 """Of heartbeats, while the group's changelog topic is created."""
 
