@@ -123,6 +123,7 @@ async function keyboard() {
   await page.keyboard.press("Escape");
   await page.keyboard.press("Escape");
   await page.keyboard.press("j");
+  await page.waitForFunction(() => document.activeElement?.closest("tbody") !== null); // the row is drawn in the next frame
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => /topics\/.+/.test(location.pathname));
   check("j and Enter open a topic", true);
