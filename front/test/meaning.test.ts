@@ -75,14 +75,14 @@ test("members of streams groups have three kinds of tasks, others partitions", (
   assert.deepEqual(tasksOf({ ...thread({}), streams: null }).map(({ title }) => title), ["Assigned"]);
 });
 
-test("a target is told where it differs, in tasks of every kind", () => {
+test("a target has a text only where it differs, in tasks of every kind", () => {
   assert.equal(targetText(thread({})), "");
   assert.equal(targetText(thread({ target_warmup: tasks(2) })), "active tasks 0: 0; standby tasks 0: 1; warm-up tasks 0: 2");
   assert.equal(targetText({ ...thread({}), streams: null, target: [] }), "nothing");
   assert.equal(targetText({ ...thread({}), streams: null, target: null }), "");
 });
 
-test("a member with another topology than its group is told", () => {
+test("a member with another topology than its group shows both epochs", () => {
   const group = (epoch: number) => ({ streams: { topology_epoch: epoch, subtopologies: [] } });
   assert.equal(topologyText(thread({}), group(1)), "1");
   assert.equal(topologyText(thread({}), group(2)), "1, the group's is 2");
