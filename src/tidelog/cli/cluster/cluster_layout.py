@@ -8,7 +8,7 @@ from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.refusal import CommandFailed, check
 from tidelog.cli.tools.reassignments import ongoing, placed
 from tidelog.console.moving.balance_plan import Partition
-from tidelog.console.moving.layout import Layout, Seen
+from tidelog.console.moving.layout import ALL_DIRS, CORDONED, Layout, Seen
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -22,7 +22,6 @@ from tidelog.protocol.messages.incremental_alter_configs import (
 FENCED_FROM = 2
 """From this version on DescribeCluster includes fenced brokers."""
 TOPIC, BROKER = 2, 4
-CORDONED, ALL_DIRS = "cordoned.log.dirs", "*"
 MIN_ISR = "min.insync.replicas"
 
 

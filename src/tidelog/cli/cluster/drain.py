@@ -63,7 +63,8 @@ def moves_off(layout: Layout, node: int) -> list[Move]:
 
 def cordon(session: AdminSession, layout: Layout, node: int) -> None:
     """Makes the broker take no new replicas, where the cluster supports that."""
-    from tidelog.cli.cluster.cluster_layout import ALL_DIRS, set_cordon
+    from tidelog.cli.cluster.cluster_layout import set_cordon
+    from tidelog.console.moving.layout import ALL_DIRS
 
     if node in layout.cordoned:
         return

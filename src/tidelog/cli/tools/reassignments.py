@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tidelog.cli.refusal import check
 from tidelog.cli.tools.reassignment_json import Partition, Replica
 from tidelog.client.admin import replicas
+from tidelog.console.moving.asking import under_way
 from tidelog.console.moving.layout import Ongoing
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -29,8 +30,7 @@ class Placed:
 
 def ongoing(session: Session) -> dict[Partition, Ongoing]:
     """All running reassignments."""
-    found = session.run(replicas.reassignments(timeout_ms=session.timeout_ms))
-    return {at: Ongoing(each.replicas, each.adding, each.removing) for at, each in found.items()}
+    return session.run(under_way(timeout_ms=session.timeout_ms))
 
 
 def alter(

@@ -13,23 +13,18 @@ from tidelog.cli.controller_session import Session
 from tidelog.cli.refusal import check
 from tidelog.console.moving.balance_plan import Partition
 from tidelog.console.moving.throttles import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
     LEADER_RATE,
-    LEADER_REPLICAS,
     Transfer,
     brokers_of,
+    rates,
+    replica_lists,
+    resource,
     topic_lists,
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tidelog.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from tidelog.protocol.messages.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
 
-SET, DELETE = 0, 1
 DYNAMIC_BROKER_SOURCE = 2
 TOPIC, BROKER = 2, 4
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -37,19 +32,15 @@ LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 def set_rate(session: Session, moves: Mapping[Partition, Transfer], rate: int) -> None:
     """Limits these moves to ``rate`` bytes per second at each broker, in and out."""
-    resources = [
-        _resource(TOPIC, topic, {LEADER_REPLICAS: giving, FOLLOWER_REPLICAS: taking})
-        for topic, (giving, taking) in topic_lists(moves).items()
-    ]
-    resources += [
-        _resource(BROKER, str(broker), {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}) for broker in brokers_of(moves)
-    ]
+    lists = topic_lists(moves)
+    resources = [resource(TOPIC, topic, replica_lists(giving, taking)) for topic, (giving, taking) in lists.items()]
+    resources += [resource(BROKER, str(broker), rates(rate)) for broker in brokers_of(moves)]
     _alter(session, resources)
 
 
 def set_log_dir_rate(session: Session, brokers: Iterable[int], rate: int) -> None:
     """Limits copies between the log dirs of these brokers to ``rate`` bytes per second."""
-    _alter(session, [_resource(BROKER, str(broker), {LOG_DIR_RATE: str(rate)}) for broker in sorted(set(brokers))])
+    _alter(session, [resource(BROKER, str(broker), {LOG_DIR_RATE: str(rate)}) for broker in sorted(set(brokers))])
 
 
 def limited_brokers(session: AdminSession) -> list[int]:
@@ -66,18 +57,9 @@ def limited_brokers(session: AdminSession) -> list[int]:
 
 def clear(session: Session, brokers: Iterable[int], topics: Iterable[str]) -> None:
     """Clears all limits of these brokers and topics."""
-    rates = {LEADER_RATE: None, FOLLOWER_RATE: None, LOG_DIR_RATE: None}
-    resources = [_resource(BROKER, str(broker), rates) for broker in sorted(set(brokers))]
-    resources += [_resource(TOPIC, topic, {LEADER_REPLICAS: None, FOLLOWER_REPLICAS: None}) for topic in sorted(set(topics))]
+    resources = [resource(BROKER, str(broker), {**rates(None), LOG_DIR_RATE: None}) for broker in sorted(set(brokers))]
+    resources += [resource(TOPIC, topic, replica_lists(None, None)) for topic in sorted(set(topics))]
     _alter(session, resources)
-
-
-def _resource(kind: int, name: str, settings: Mapping[str, str | None]) -> AlterConfigsResource:
-    configs = [
-        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
-        for key, value in settings.items()
-    ]
-    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
 
 
 def _alter(session: Session, resources: list[AlterConfigsResource]) -> None:
@@ -86,9 +68,9 @@ def _alter(session: Session, resources: list[AlterConfigsResource]) -> None:
         _ask(session, resources)
         return
     _ask(session, [each for each in resources if each.resource_type == TOPIC])
-    for resource in resources:
-        if resource.resource_type == BROKER and int(resource.resource_name) in session.brokers():
-            _ask(session.connection(int(resource.resource_name)), [resource])
+    for each in resources:
+        if each.resource_type == BROKER and int(each.resource_name) in session.brokers():
+            _ask(session.connection(int(each.resource_name)), [each])
 
 
 def _ask(connection: Session | NodeConnection, resources: list[AlterConfigsResource]) -> None:

@@ -11,27 +11,22 @@ from typing import Final
 from tidelog.client.admin import cluster, configs, replicas
 from tidelog.client.admin.results import LogDir, ResourceType
 from tidelog.client.admin.topics import check
-from tidelog.client.calls import Ask, Call, Each, Partition
+from tidelog.client.calls import Ask, Call, Each, Node, Partition, To
 from tidelog.console.asking.overview import Overview
-from tidelog.console.moving.layout import Layout, Ongoing, Seen
+from tidelog.console.moving.layout import ALL_DIRS, CORDONED, Layout, Ongoing, Seen
 from tidelog.console.moving.throttles import (
     FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
     LEADER_RATE,
-    LEADER_REPLICAS,
     Transfer,
     brokers_of,
+    rates,
+    replica_lists,
+    resource,
     topic_lists,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from tidelog.protocol.messages.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
 
-CORDONED: Final = "cordoned.log.dirs"
-ALL_DIRS: Final = "*"
 TOPICS_IN_REQUEST: Final = 500
 DYNAMIC_BROKER: Final = 2
 """The source of a setting that was given to one broker while it ran."""
@@ -40,9 +35,9 @@ BrokerState = tuple[int | None, bool]
 """The limit of moves at a broker in bytes per second, and whether it takes no new replicas."""
 
 
-def under_way() -> Call[dict[Partition, Ongoing]]:
+def under_way(*, timeout_ms: int = 60_000) -> Call[dict[Partition, Ongoing]]:
     """All running reassignments."""
-    found = yield from replicas.reassignments()
+    found = yield from replicas.reassignments(timeout_ms=timeout_ms)
     return {at: Ongoing(each.replicas, each.adding, each.removing) for at, each in found.items()}
 
 
@@ -79,50 +74,45 @@ def broker_states(brokers: Iterable[int]) -> Call[dict[int, BrokerState]]:
 def _state(broker: int) -> Call[BrokerState]:
     keys = [LEADER_RATE, FOLLOWER_RATE, CORDONED]
     found = yield from configs.describe(ResourceType.BROKER, str(broker), keys)
-    rates = [
+    found_rates = [
         int(row.value)
         for key in (LEADER_RATE, FOLLOWER_RATE)
         if (row := found.get(key)) is not None and row.source == DYNAMIC_BROKER and row.value
     ]
     cordoned = found.get(CORDONED)
-    return min(rates, default=None), cordoned is not None and cordoned.value == ALL_DIRS
+    return min(found_rates, default=None), cordoned is not None and cordoned.value == ALL_DIRS
 
 
 def limit(transfers: Mapping[Partition, Transfer], rate: int) -> Call[None]:
     """Limit these transfers to ``rate`` bytes per second at each broker, in and out. KafkaError."""
-    lists = {
-        topic: {LEADER_REPLICAS: giving, FOLLOWER_REPLICAS: taking} for topic, (giving, taking) in topic_lists(transfers).items()
-    }
-    yield from _alter_topics(lists)
-    rates = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
-    yield Each([configs.alter(ResourceType.BROKER, str(broker), rates) for broker in brokers_of(transfers)])
+    lists = topic_lists(transfers)
+    yield from _alter_topics({topic: replica_lists(giving, taking) for topic, (giving, taking) in lists.items()})
+    yield Each([_alter(Node(broker), [_of_broker(broker, rate)]) for broker in brokers_of(transfers)])
 
 
 def unlimit(brokers: Iterable[int], topics: Iterable[str]) -> Call[None]:
     """Take away the limits of these brokers and topics. KafkaError."""
-    rates = (LEADER_RATE, FOLLOWER_RATE)
-    yield Each([configs.alter(ResourceType.BROKER, str(broker), remove=rates) for broker in sorted(set(brokers))])
-    yield from _alter_topics({topic: {LEADER_REPLICAS: None, FOLLOWER_REPLICAS: None} for topic in sorted(set(topics))})
+    yield Each([_alter(Node(broker), [_of_broker(broker, None)]) for broker in sorted(set(brokers))])
+    yield from _alter_topics({topic: replica_lists(None, None) for topic in sorted(set(topics))})
+
+
+def _of_broker(broker: int, rate: int | None) -> AlterConfigsResource:
+    return resource(ResourceType.BROKER, str(broker), rates(rate))
 
 
 def _alter_topics(changes: Mapping[str, Mapping[str, str | None]]) -> Call[None]:
-    """Many topics in a request. One that was deleted meanwhile needs nothing."""
+    """Many topics in a request."""
     names = list(changes)
     for first in range(0, len(names), TOPICS_IN_REQUEST):
-        resources = [
-            AlterConfigsResource(
-                resource_type=ResourceType.TOPIC,
-                resource_name=name,
-                configs=[
-                    AlterableConfig(name=key, config_operation=configs.DELETE if value is None else configs.SET, value=value)
-                    for key, value in changes[name].items()
-                ],
-            )
-            for name in names[first : first + TOPICS_IN_REQUEST]
-        ]
-        for result in (yield Ask(IncrementalAlterConfigsRequest(resources=resources))).responses:
-            if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                check(result.error_code, result.error_message)
+        part = names[first : first + TOPICS_IN_REQUEST]
+        yield from _alter(None, [resource(ResourceType.TOPIC, name, changes[name]) for name in part])
+
+
+def _alter(to: To, resources: list[AlterConfigsResource]) -> Call[None]:
+    """KafkaError, but for a topic that was deleted meanwhile: it needs nothing."""
+    for result in (yield Ask(IncrementalAlterConfigsRequest(resources=resources), to)).responses:
+        if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            check(result.error_code, result.error_message)
 
 
 def cordon(broker: int, on: bool) -> Call[None]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from tidelog.console.moving.balance_plan import Held, Partition
 
+CORDONED, ALL_DIRS = "cordoned.log.dirs", "*"
+"""The setting of a broker that takes no new replicas (KIP-1066), and its value for all log dirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:

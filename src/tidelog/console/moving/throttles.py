@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tidelog.client.admin.configs import DELETE, SET
 from tidelog.console.moving.balance_plan import Partition
 from tidelog.console.moving.layout import Ongoing
+from tidelog.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -50,3 +52,23 @@ def topic_lists(moves: Mapping[Partition, Transfer]) -> dict[str, tuple[str, str
         giving.setdefault(topic, []).extend(f"{index}:{broker}" for broker in sorted(move.sources))
         taking.setdefault(topic, []).extend(f"{index}:{broker}" for broker in sorted(move.destinations))
     return {topic: (",".join(giving[topic]), ",".join(taking[topic])) for topic in giving}
+
+
+def rates(rate: int | None) -> dict[str, str | None]:
+    """The settings of a broker for ``rate`` bytes per second, in and out; None takes them away."""
+    value = None if rate is None else str(rate)
+    return {LEADER_RATE: value, FOLLOWER_RATE: value}
+
+
+def replica_lists(giving: str | None, taking: str | None) -> dict[str, str | None]:
+    """The settings of a topic; None takes them away."""
+    return {LEADER_REPLICAS: giving, FOLLOWER_REPLICAS: taking}
+
+
+def resource(kind: int, name: str, settings: Mapping[str, str | None]) -> AlterConfigsResource:
+    """A change of settings; None takes one away."""
+    rows = [
+        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        for key, value in settings.items()
+    ]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=rows)

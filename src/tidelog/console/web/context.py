@@ -13,6 +13,7 @@ from starlette.requests import Request
 from tidelog.console.access.rights import EVERYTHING, About, Access, Right
 from tidelog.console.access.sessions import Session, Sessions
 from tidelog.console.access.users import Users
+from tidelog.console.asking.plans import Plan
 from tidelog.console.web.addresses import HEADER, Network, client_address
 from tidelog.console.web.audit import Audit
 from tidelog.console.web.clusters import Cluster
@@ -151,6 +152,13 @@ class Context:
         if not self.access.may(right, self.cluster.id, about, name):
             what = "the cluster" if about is About.CLUSTER else f"{about.value} {name}"
             raise Problem(403, f"you do not have the right {right.value!r} on {what}")
+
+    def result(self, plan: Plan) -> dict[str, Any]:
+        """The preview; or what was done, after which every page asks the cluster again."""
+        if self.dry_run:
+            return plan.as_json()
+        self.cluster.shared.forget()
+        return plan.carried_out(plan.failed).as_json()
 
     def confirmed(self, text: str) -> None:
         """Problem (400) unless a real run carries the text that the preview asked for."""

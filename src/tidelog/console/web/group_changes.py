@@ -56,7 +56,7 @@ async def reset(context: Context) -> dict[str, Any]:
         command=cluster.commands.reset(kind, found.group.group_id, _words(body["topics"]), target.flags()),
         failed=failed,
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def _moved(cluster: Cluster, found: GroupSnapshot, wanted: Mapping[Partition, int]) -> dict[Partition, KafkaError]:
@@ -140,7 +140,7 @@ async def forget(context: Context) -> dict[str, Any]:
         confirm=topic,
         failed=failed,
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def delete(context: Context) -> dict[str, Any]:
@@ -161,7 +161,7 @@ async def delete(context: Context) -> dict[str, Any]:
         cluster.commands.delete_group(found.group.kind, group_id),
         group_id,
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def _fresh(context: Context) -> GroupSnapshot:
@@ -172,13 +172,6 @@ async def _fresh(context: Context) -> GroupSnapshot:
 
 def _errors(failed: Mapping[Partition, KafkaError]) -> tuple[tuple[str, str], ...]:
     return tuple((f"{topic}-{index}", str(error)) for (topic, index), error in sorted(failed.items(), key=lambda item: item[0]))
-
-
-def _result(context: Context, plan: Plan) -> dict[str, Any]:
-    if context.dry_run:
-        return plan.as_json()
-    context.cluster.shared.forget()
-    return plan.carried_out(plan.failed).as_json()
 
 
 _GROUP: Final = "clusters/{c}/group/"

@@ -89,7 +89,7 @@ async def rebalance(context: Context) -> dict[str, Any]:
     key = ("rebalance", tuple(chosen or ()), tolerance)
     found = await _layout(context.cluster)
     planned = _planned(context, key, found, lambda: balanced(found, chosen, tolerance=tolerance / 100))
-    return await _carried_out(context, "Balance the brokers", found, planned, command, key, all_leaders=True)
+    return _carried_out(context, "Balance the brokers", found, planned, command, all_leaders=True)
 
 
 async def drain(context: Context) -> dict[str, Any]:
@@ -111,7 +111,7 @@ async def drain(context: Context) -> dict[str, Any]:
     def command(words: list[str]) -> str:
         return context.cluster.commands.line("drain", str(broker), *words)
 
-    return await _carried_out(context, f"Drain broker {broker}", found, planned, command, key, warnings, confirm=str(broker))
+    return _carried_out(context, f"Drain broker {broker}", found, planned, command, warnings, confirm=str(broker))
 
 
 async def factor(context: Context) -> dict[str, Any]:
@@ -122,7 +122,8 @@ async def factor(context: Context) -> dict[str, Any]:
     planned = _planned(context, key, found, lambda: with_factor(found, topic, wanted))
 
     def command(words: list[str]) -> str | None:
-        rows = [{"topic": at[0], "partition": at[1], "replicas": list(after)} for at, after in _targets(planned)]
+        targets = [(move.partition, move.after) for move in planned]
+        rows = [{"topic": at[0], "partition": at[1], "replicas": list(after)} for at, after in targets]
         given = json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"))
         if len(given) > MOST_COMMAND:
             return None
@@ -130,11 +131,7 @@ async def factor(context: Context) -> dict[str, Any]:
         line = context.cluster.commands.line("reassign-partitions", "--execute", *rate, "--reassignment-json-file")
         return f"{line} <(echo {word(given)})"
 
-    return await _carried_out(context, f"Replication factor {wanted} for {topic}", found, planned, command, key)
-
-
-def _targets(planned: Sequence[Move]) -> list[tuple[Partition, tuple[int, ...]]]:
-    return [(move.partition, move.after) for move in planned]
+    return _carried_out(context, f"Replication factor {wanted} for {topic}", found, planned, command)
 
 
 async def _layout(cluster: Cluster) -> Layout:
@@ -161,13 +158,12 @@ def _planned(context: Context, key: Hashable, found: Layout, plan: Callable[[], 
     return moves
 
 
-async def _carried_out(
+def _carried_out(
     context: Context,
     title: str,
     found: Layout,
     planned: Sequence[Move],
     command: Callable[[list[str]], str | None],
-    key: Hashable,
     warnings: Sequence[str] = (),
     *,
     confirm: str | None = None,
@@ -177,8 +173,7 @@ async def _carried_out(
     throttle, concurrent = context.body["throttle"], context.body["concurrent"]
     cluster = context.cluster
     if not context.dry_run and (planned or all_leaders):
-        await cluster.mover.start(Order(title, tuple(planned), throttle, concurrent, all_leaders), found)
-        cluster.shared.forget()
+        cluster.mover.start(Order(title, tuple(planned), throttle, concurrent, all_leaders), found)
     words = ["--throttle", "none" if throttle is None else str(throttle), "--concurrent", str(concurrent), "--yes"]
     notes = [*warnings]
     if found.under_way:
@@ -192,7 +187,7 @@ async def _carried_out(
         command=command(words),
         confirm=confirm,
     )
-    return plan.as_json() if context.dry_run else plan.carried_out().as_json()
+    return context.result(plan)
 
 
 # -- what goes on -----------------------------------------------------------------------------------------------------------
@@ -213,7 +208,7 @@ async def stop(context: Context) -> dict[str, Any]:
             PlanRow("moves that wait", str(status["waiting"]), "0", "plan again to go on"),
         ),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def cancel(context: Context) -> dict[str, Any]:
@@ -245,7 +240,7 @@ async def cancel(context: Context) -> dict[str, Any]:
         confirm="cancel",
         failed=failed,
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def clear_limits(context: Context) -> dict[str, Any]:
@@ -264,7 +259,7 @@ async def clear_limits(context: Context) -> dict[str, Any]:
         tuple(PlanRow(f"broker {broker}", f"{size_text(rate)}/s", "no limit") for broker, rate in sorted(limited.items())),
         warnings=(f"{len(now)} partitions move now, and may use all bandwidth from then on",) if now else (),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def take_back(context: Context) -> dict[str, Any]:
@@ -280,14 +275,7 @@ async def take_back(context: Context) -> dict[str, Any]:
         (PlanRow(f"broker {broker}", "takes no new replicas", "takes new replicas", "balance the brokers to give it its share"),),
         command=context.cluster.commands.line("drain", str(broker), "--undo"),
     )
-    return _result(context, plan)
-
-
-def _result(context: Context, plan: Plan) -> dict[str, Any]:
-    if context.dry_run:
-        return plan.as_json()
-    context.cluster.shared.forget()
-    return plan.carried_out(plan.failed).as_json()
+    return context.result(plan)
 
 
 _BROKER: Final = number(0, 2**31 - 1)

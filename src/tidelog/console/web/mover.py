@@ -96,8 +96,8 @@ class Mover:
         """Whether a plan is being carried out."""
         return self._task is not None and not self._task.done()
 
-    async def start(self, order: Order, layout: Layout) -> None:
-        """Set the limits, and begin. Problem (409) while another plan is carried out; KafkaError when limits are refused."""
+    def start(self, order: Order, layout: Layout) -> None:
+        """Begin, with the limits. Problem (409) while another plan is carried out."""
         if self.busy:
             assert self._order is not None
             raise Problem(409, f"this goes on still: {self._order.title}. Wait for its end, or stop it.")

@@ -59,7 +59,7 @@ async def create(context: Context) -> dict[str, Any]:
         ),
         command=cluster.commands.create_topic(name, partitions, replication, given),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def delete(context: Context) -> dict[str, Any]:
@@ -69,8 +69,7 @@ async def delete(context: Context) -> dict[str, Any]:
     context.confirmed(found.name)
     if not context.dry_run:
         await cluster.run(topic_calls.delete(found.name))
-    return _result(
-        context,
+    return context.result(
         Plan(
             plan.title,
             (PlanRow(found.name, f"{len(found.partitions)} partitions", "gone"),),
@@ -102,7 +101,7 @@ async def truncate(context: Context) -> dict[str, Any]:
         found.name,
         tuple((f"{found.name}-{index}", f"{error.name}: {error.text}") for index, error in failed.items()),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def _deleted(cluster: Cluster, topic: str, before: Mapping[int, int]) -> dict[int, ErrorCode]:
@@ -160,7 +159,7 @@ async def add_partitions(context: Context) -> dict[str, Any]:
         warnings=("records with a key go to other partitions from then on: the order of a key's records ends there",),
         command=cluster.commands.add_partitions(found.name, count),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 async def alter_config(context: Context) -> dict[str, Any]:
@@ -185,7 +184,7 @@ async def alter_config(context: Context) -> dict[str, Any]:
         ),
         command=cluster.commands.alter_topic(name, change, remove),
     )
-    return _result(context, plan)
+    return context.result(plan)
 
 
 def _value(found: Setting | None) -> str | None:
@@ -229,7 +228,7 @@ async def write(context: Context) -> dict[str, Any]:
         ),
         command=cluster.commands.produce(found.name, body["value"]["data"]) if plain else None,
     )
-    return {**_result(context, plan), "partition": partition, "offset": None if offset is None else str(offset)}
+    return {**context.result(plan), "partition": partition, "offset": None if offset is None else str(offset)}
 
 
 async def _written(cluster: Cluster, topic: str, partition: int, record: RecordData) -> int:
@@ -271,14 +270,6 @@ def _preview(data: bytes | None) -> str | None:
         return None
     shown = data[:PREVIEWED_BYTES].decode("utf-8", "replace")
     return shown + ("..." if len(data) > PREVIEWED_BYTES else "")
-
-
-def _result(context: Context, plan: Plan) -> dict[str, Any]:
-    """The preview, or what was done; then every page asks the cluster again."""
-    if context.dry_run:
-        return plan.as_json()
-    context.cluster.shared.forget()
-    return plan.carried_out(plan.failed).as_json()
 
 
 def _offset_or_end(found: Any) -> int | str:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.client.scripted import Table, answered
 from tidelog.client.calls import Node
-from tidelog.console.moving.asking import ALL_DIRS, broker_states, cordon, limit, under_way, unlimit
-from tidelog.console.moving.layout import Ongoing
+from tidelog.console.moving.asking import broker_states, cordon, limit, under_way, unlimit
+from tidelog.console.moving.layout import ALL_DIRS, Ongoing
 from tidelog.console.moving.throttles import FOLLOWER_RATE, LEADER_RATE, Transfer
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.describe_configs import (

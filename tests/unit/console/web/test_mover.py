@@ -116,9 +116,9 @@ async def ended(mover: Mover) -> dict[str, Any]:
 
 def test_moves_are_made_one_after_another_within_limits_that_go_at_the_end() -> None:
     async def job(mover: Mover, brokers: Brokers) -> None:
-        await mover.start(order(throttle=500, concurrent=1), LAYOUT)
+        mover.start(order(throttle=500, concurrent=1), LAYOUT)
         with pytest.raises(Problem, match="this goes on still: Balance"):
-            await mover.start(order(), LAYOUT)
+            mover.start(order(), LAYOUT)
         found = await ended(mover)
         assert (found["done"], found["failures"], found["problem"], found["ended_ms"]) == (2, 0, None, "7")
 
@@ -133,7 +133,7 @@ def test_moves_are_made_one_after_another_within_limits_that_go_at_the_end() -> 
 def test_a_cluster_that_does_not_answer_is_asked_again() -> None:
     async def job(mover: Mover, brokers: Brokers) -> None:
         brokers.fails = [NoConnection("broker 1 is away"), NoConnection("still away", sent=True)]
-        await mover.start(order(), LAYOUT)
+        mover.start(order(), LAYOUT)
         assert (await ended(mover))["done"] == 2
 
     assert played(job).replicas == {0: [2], 1: [2]}
@@ -153,7 +153,7 @@ def test_a_request_without_an_answer_is_repeated() -> None:
             return found
 
         brokers.answer = once  # type: ignore[method-assign]
-        await mover.start(order(), LAYOUT)
+        mover.start(order(), LAYOUT)
         found = await ended(mover)
         assert (found["done"], found["failures"]) == (2, 0)
 
@@ -165,7 +165,7 @@ def test_a_stop_ends_what_has_begun_and_begins_no_more() -> None:
         with pytest.raises(Problem, match="carries out no moves"):
             mover.stop()
         brokers.held = True
-        await mover.start(order(concurrent=1), LAYOUT)
+        mover.start(order(concurrent=1), LAYOUT)
         await until(lambda: bool(brokers.moving))
         assert mover.stop() == 1
         brokers.held = False
@@ -177,7 +177,7 @@ def test_a_stop_ends_what_has_begun_and_begins_no_more() -> None:
 
 def test_limits_that_cannot_be_taken_away_are_a_problem_of_the_plan() -> None:
     async def job(mover: Mover, brokers: Brokers) -> None:
-        await mover.start(Order("Nothing", (), 500, 1), LAYOUT)
+        mover.start(Order("Nothing", (), 500, 1), LAYOUT)
         brokers.fails = [NoConnection("gone")]
         assert (await ended(mover))["problem"] == "after the moves: gone"
 
